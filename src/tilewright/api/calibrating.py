@@ -21,12 +21,13 @@ from msgspec.structs import replace
 from tilewright.api.bench import Bench, BenchRun, Progress, compiler_of, quantiles, quiet, rounded
 from tilewright.api.calibrating_engines import measured_engine
 from tilewright.api.calibrating_nests import measured_nests
+from tilewright.api.calibrating_steps import measured_steps
 from tilewright.api.sampled_layers import SampledLayer, draw_layers
 from tilewright.core.plan import Group, NodeWork
 from tilewright.errors import TilewrightError
-from tilewright.machine.calibration import COMPILER, ENGINE, NESTS, Calibration, write_calibrations
+from tilewright.machine.calibration import COMPILER, ENGINE, NESTS, STEPS, Calibration, write_calibrations
 from tilewright.machine.kernel import Kernel
-from tilewright.machine.staleness import key_of, stale, stale_engine, stale_nests
+from tilewright.machine.staleness import key_of, stale, stale_engine, stale_nests, stale_steps
 from tilewright.machine.target import Target, load_platform, with_times
 from tilewright.machine.terms import weighted
 from tilewright.ops import load_folder
@@ -88,7 +89,7 @@ def outdated(
     compiler = {COMPILER: compiler_of(machine)}
     found = [(k.path.name, stale(machine, k, compiler)) for k in kernels_with_terms(machine, names, kernels)]
     if not (names or kernels):
-        found.append((NESTS, stale_nests(machine, compiler)))
+        found += [(NESTS, stale_nests(machine, compiler)), (STEPS, stale_steps(machine, compiler))]
         own = load_platform(platform)
         found += [(f"{ENGINE}{name}", stale_engine(own, name, compiler)) for name in own.engine_calibrations]
     return [(name, reasons) for name, reasons in found if reasons]
@@ -101,6 +102,7 @@ def calibrate(
     ops: tuple[Path, ...] = (),
     names: Sequence[str] = (),
     nests: bool = False,
+    steps: bool = False,
     engines: Sequence[str] = (),
     seed: int = 0,
     output: Path | None = None,
@@ -108,22 +110,24 @@ def calibrate(
 ) -> tuple[CalibrationResult, ...]:
     """Measures what a platform's programs take and writes it: beside a user's own kernels, else beside the platform's.
 
-    Loop nests, all kernels and starts of engines that were measured before, or only `nests`, the `engines` or kernels
-    that are named, or a user's own kernels. All is written at the end, or nothing.
+    Loop nests, all kernels and what was measured before of steps behind kernels and of starts of engines, or only
+    `nests`, `steps`, the `engines` or kernels that are named, or a user's own kernels. Parts are written as they are
+    done, each whole.
     """
     machine = _loaded(platform, kernels, ops)
     own = load_platform(platform, kernels)
-    chosen = _engines(own, engines, everything=not (nests or names or kernels))
-    if nests and machine.qemu:
+    chosen = _engines(own, engines, everything=not (nests or steps or names or kernels))
+    if (nests or steps) and machine.qemu:
         raise TilewrightError(
             "bad-argument",
-            f"loop nests of '{machine.name}' cannot be measured",
+            f"{NESTS if nests else STEPS} of '{machine.name}' cannot be measured",
             reasons=["QEMU counts instructions of whole layers, with no caches"],
-            help="leave --nests away: `operations` of its platform.yaml say what they take",
+            help=f"leave --{'nests' if nests else 'steps'} away: `operations` of its platform.yaml say what they take",
         )
-    wanted = () if nests or (engines and not names) else kernels_with_terms(machine, names, kernels)
+    some = nests or steps or bool(engines)
+    wanted = () if some and not names else kernels_with_terms(machine, names, kernels)
     results: list[CalibrationResult] = []
-    if nests or not (names or kernels or engines or machine.qemu):
+    if nests or not (names or kernels or some or machine.qemu):
         results.append(CalibrationResult(NESTS, measured_nests(machine, seed, progress)))
         machine = with_times(machine, results[0].calibration.terms)
     results += [measured(machine, kernel, seed, progress) for kernel in wanted]
@@ -132,6 +136,11 @@ def calibrate(
         mine = {result.name: result.calibration for result in results if places[result.name] == folder}
         if mine:
             write_calibrations(output or folder, machine.name, mine)
+    if steps or (STEPS in own.calibrations and not (names or kernels or some)):
+        # By what was just measured of kernels.
+        found = CalibrationResult(STEPS, measured_steps(_loaded(platform, kernels, ops), seed, progress))
+        write_calibrations(output or machine.folder, machine.name, {STEPS: found.calibration})
+        results.append(found)
     starts = [CalibrationResult(f"{ENGINE}{name}", measured_engine(own, name, seed, progress)) for name in chosen]
     if starts:
         write_calibrations(output or own.folder, own.name, {start.name: start.calibration for start in starts})

@@ -15,7 +15,7 @@ from tilewright.api.sampled_layers import SampledLayer, draw_nest, network
 from tilewright.core.op import Operator, arrays_of, call_example, call_node
 from tilewright.errors import TilewrightError
 from tilewright.machine.calibration import COMPILER, NESTS, Calibration
-from tilewright.machine.staleness import nests_key
+from tilewright.machine.staleness import operations_key
 from tilewright.machine.target import Target, with_times
 from tilewright.ops import operators
 from tilewright.price.nest_terms import NestSeen, nest_seen, solved_nests
@@ -101,7 +101,7 @@ def nests_solution(platform: Target, ran: Sequence[BenchRun]) -> Calibration:
         errors += [one.error(apart) for nests in seen[turn::HELD_OUT] for one in nests]
     costs = {name: rounded(value) for name, value in solved_nests(every).items()}
     return Calibration(
-        MappingProxyType(nests_key(platform, costs) | {COMPILER: compiler_of(platform)}),
+        MappingProxyType(operations_key(platform, costs) | {COMPILER: compiler_of(platform)}),
         MappingProxyType(costs),
         shapes=len(every),
         held_out=MappingProxyType(quantiles(errors)),

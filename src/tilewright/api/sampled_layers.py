@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -16,8 +16,10 @@ from tilewright.core.op import REGISTRY, Call, Example, Operator, arrays_of, cal
 from tilewright.errors import TilewrightError
 from tilewright.machine.kernel import Kernel
 from tilewright.ops.sampling import LEAST_POINTS, MOST_POINTS, resized
-from tilewright.ops.usual_steps import usual_steps
+from tilewright.ops.usual_steps import Behind, usual_steps
 
+Steps = Callable[[TensorType, np.random.Generator], tuple[Behind, ...]]
+"""What is behind a result of a type."""
 Random = np.random.Generator
 MOST_BYTES = 1 << 17
 """Of the operands of a layer."""
@@ -25,6 +27,8 @@ TRIES = 500
 NEST_TRIES = 20
 BEHIND_NEST = 0.25
 """The share of loop nests with steps behind them."""
+MOST_STEPS = 3
+"""Behind what networks usually have behind a result, where they are various."""
 WORD = 32
 MOST_NEST_POINTS = 1 << 15
 
@@ -51,7 +55,13 @@ def network(layers: Sequence[SampledLayer]) -> Graph:
 
 
 def draw_layers(
-    kernel: Kernel, count: int, random: Random, others: Sequence[Kernel] = (), turn: int = 0
+    kernel: Kernel,
+    count: int,
+    random: Random,
+    others: Sequence[Kernel] = (),
+    turn: int = 0,
+    steps: Steps = usual_steps,
+    prefix: str = "layer",
 ) -> list[SampledLayer]:
     """Layers that a kernel fits, of the same types and with the same steps behind them; fewer where none is found.
 
@@ -64,12 +74,18 @@ def draw_layers(
         turn, index = divmod(turn, len(allowed))
         types[name] = allowed[index]
     behind = int(random.integers(1 << 30))
-    found = (_layer(kernel, special, types, random, behind, f"layer{index}") for index in range(count))
+    found = (_layer(kernel, special, types, random, behind, steps, f"{prefix}{index}") for index in range(count))
     return [layer for layer in found if layer is not None]
 
 
 def _layer(
-    kernel: Kernel, special: Sequence[Kernel], types: Mapping[str, str], random: Random, behind: int, name: str
+    kernel: Kernel,
+    special: Sequence[Kernel],
+    types: Mapping[str, str],
+    random: Random,
+    behind: int,
+    steps: Steps,
+    name: str,
 ) -> SampledLayer | None:
     op = REGISTRY[kernel.op]
     specs = [spec for spec in (_retyped(op, example, kernel, types) for example in op.examples) if spec is not None]
@@ -82,7 +98,7 @@ def _layer(
             continue
         if found is not None and not any(_fits(other, found) for other in special):
             alone = not kernel.epilogue or len(found.nodes[0].outputs) > 1
-            return found if alone else _with_steps(found, np.random.default_rng(behind))
+            return found if alone else _with_steps(found, np.random.default_rng(behind), steps)
     return None
 
 
@@ -99,6 +115,54 @@ def draw_nest(op: Operator, kernels: Sequence[Kernel], random: Random, name: str
             continue
         return _with_steps(found, random) if random.random() < BEHIND_NEST else found
     return None
+
+
+def any_steps(result: TensorType, random: Random) -> tuple[Behind, ...]:
+    """What networks usually have behind a result, and then element-wise operators of any kind."""
+    found = list(usual_steps(result, random))
+    kind = result
+    for step in found:
+        kind = _behind(step, kind).outputs[0]
+    for _ in range(int(random.integers(MOST_STEPS + 1))):
+        drawn = _any_step(kind, random)
+        if drawn is None:
+            break
+        found.append(drawn)
+        kind = _behind(drawn, kind).outputs[0]
+    return tuple(found)
+
+
+def _any_step(kind: TensorType, random: Random) -> Behind | None:
+    """An operator with the operands of one of its examples, one or as many as there are channels; None where none is
+    found."""
+    ops = [op for _, op in sorted(REGISTRY.items()) if op.kind == "elementwise" and op.examples and op.body is not None]
+    channels = kind.shape[-1] if kind.rank else 1
+    for _ in range(TRIES):
+        op = ops[int(random.integers(len(ops)))]
+        spec = op.examples[int(random.integers(len(op.examples)))]
+        arrays = arrays_of(spec, int(random.integers(1 << 30)))
+        given = [array for array in arrays if array is not None]
+        if len(given) < len(arrays) or not given or type_of_array(given[0]).dtype != kind.dtype:
+            continue
+        others = tuple(other if other.size == 1 else np.resize(other, channels) for other in given[1:])
+        step = (op.name, others, spec.attrs)
+        try:
+            call = _behind(step, kind)
+            body = call.body
+        except TilewrightError:
+            continue
+        result = call.outputs[0]
+        same = len(call.outputs) == 1 and result.shape == kind.shape and result.dtype.bits <= WORD
+        if same and result.dtype.kind != "bool" and not words(str(body)) & {"double", "for"}:
+            return step
+    return None
+
+
+def _behind(step: Behind, kind: TensorType) -> Call:
+    """The call of a step behind a result."""
+    op, operands, given = step
+    types = [kind, *(type_of_array(operand) for operand in operands)]
+    return call_of(REGISTRY[op], types, given, values=[None, *operands])
 
 
 def _computable(layer: SampledLayer) -> bool:
@@ -181,10 +245,10 @@ def _fits(kernel: Kernel, layer: SampledLayer) -> bool:
     return not why_not(kernel, call, node, graph, binding_names(call), {})
 
 
-def _with_steps(layer: SampledLayer, random: Random) -> SampledLayer:
-    """The same with what networks usually have behind such a result."""
+def _with_steps(layer: SampledLayer, random: Random, steps: Steps = usual_steps) -> SampledLayer:
+    """The same with something behind it; that which networks usually have there."""
     nodes, types, constants = list(layer.nodes), dict(layer.types), dict(layer.constants)
-    for number, (op, operands, given) in enumerate(usual_steps(types[nodes[0].outputs[0]], random)):
+    for number, (op, operands, given) in enumerate(steps(types[nodes[0].outputs[0]], random)):
         last, name = nodes[-1].outputs[0], f"{layer.nodes[0].name}_step{number}"
         names = [f"{name}_{index}" for index in range(len(operands))]
         constants |= dict(zip(names, operands, strict=True))

@@ -37,6 +37,12 @@ def calibrate_command(
             "--nests", help="Measures only loop nests, which are printed where no kernel fits; else kernels, too."
         ),
     ] = False,
+    steps: Annotated[
+        bool,
+        typer.Option(
+            "--steps", help="Measures only steps that are fused behind kernels, which have to be measured before."
+        ),
+    ] = False,
     engine: Annotated[
         list[str] | None,
         typer.Option(
@@ -67,10 +73,10 @@ def calibrate_command(
     """Layers of random sizes are made from what operators and kernels declare, built and run on that simulator. The
     coefficients of the terms in a kernel's header are solved from these, and written to `calibration.json` with the
     errors for layers that were held out. Cycles of operations in loop nests are measured likewise, on layers that no
-    kernel fits, and what starts of engines beside the cores take. With `--check` the exit status is 1 where something
-    is out of date.
+    kernel fits, then those of steps behind kernels, and what starts of engines beside the cores take. With `--check`
+    the exit status is 1 where something is out of date.
 
-    `tilewright calibrate --platform siracusa` measures loop nests and all kernels
+    `tilewright calibrate --platform siracusa` measures loop nests, all kernels and steps behind them
 
     `tilewright calibrate --platform siracusa --kernel matmul_packed_s8` measures one kernel
 
@@ -89,6 +95,7 @@ def calibrate_command(
             ops=ops,
             names=kernel or (),
             nests=nests,
+            steps=steps,
             engines=engine or (),
             seed=seed,
             output=output,

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 FILE = "calibration.json"
 NESTS = "loop nests"
 """Their part of the file, among those of kernels."""
+STEPS = "steps behind kernels"
+"""The same of steps that are fused behind kernels."""
+TIMES = "times"
+"""That of times around kernels: of the core that drives, links and engines beside it."""
 ENGINE = "engine "
 """What the names of their parts begin with that are of engines beside the cores."""
 START_TERMS = ("fork", "begin")
@@ -33,7 +37,7 @@ COMPILER = "compiler"
 
 
 class Calibration(Struct, frozen=True):
-    """Of one kernel on one platform, of loop nests, or of starts of an engine."""
+    """Of one kernel on one platform, of loop nests, of steps behind kernels, or of starts of an engine."""
 
     key: Mapping[str, str]
     """What it was measured with: sources, flags, timing and compiler."""
@@ -55,20 +59,21 @@ class Calibration(Struct, frozen=True):
         return {**begin, f"again {name}": self.again}
 
 
+PARTS = (NESTS, STEPS, TIMES)
+"""Names in the file that are none of kernels."""
 Calibrations = Mapping[str, Calibration]
 """By the name of the kernel's file."""
 
 
 def read_calibrations(platform: str, folder: Path, own: Iterable[Path], files: Iterable[KernelFile]) -> Calibrations:
-    """What was measured of loop nests and kernels; that of files in a user's `own` folders lies beside them."""
+    """What was measured of loop nests, steps and kernels; that of files in a user's `own` folders lies beside them."""
     places = {place: _read(place / FILE, platform) for place in (*own, folder)}
     found = dict[str, Calibration]()
     for file in files:
         one = places.get(file.path.parent, places[folder]).get(file.path.name)
         if one is not None and file.has_terms:
             found[file.path.name] = one
-    if NESTS in places[folder]:
-        found[NESTS] = places[folder][NESTS]
+    found |= {name: places[folder][name] for name in PARTS if name in places[folder]}
     return MappingProxyType(found)
 
 
@@ -85,9 +90,19 @@ def started(engines: Calibrations) -> dict[str, float]:
 
 def measured(calibrations: Calibrations) -> dict[str, float]:
     """What they say of a platform's times: cycles of first calls, and of all that nests are made of."""
-    kernels = {name: one for name, one in calibrations.items() if name != NESTS}
+    kernels = {name: one for name, one in calibrations.items() if name not in PARTS}
     first = {key: cycles for name, one in kernels.items() for key, cycles in one.operations(name).items()}
-    return {**first, **(calibrations[NESTS].terms if NESTS in calibrations else {})}
+    return {**first, **part_of(calibrations, NESTS)}
+
+
+def part_of(calibrations: Calibrations, name: str) -> Mapping[str, float]:
+    """What a part says that is none of a kernel; nothing where it was not measured."""
+    return calibrations[name].terms if name in calibrations else {}
+
+
+def behind(calibrations: Calibrations, operations: Mapping[str, float]) -> Mapping[str, float]:
+    """What operations take behind kernels: where that was measured, those that were not take as long as elsewhere."""
+    return {**operations, **part_of(calibrations, STEPS)} if STEPS in calibrations else {}
 
 
 def _read(path: Path, platform: str) -> Calibrations:

@@ -13,7 +13,7 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from tilewright.machine.calibration import NESTS
+from tilewright.machine.calibration import NESTS, STEPS, TIMES
 from tilewright.machine.kernel import Kernel
 from tilewright.machine.target import Target
 
@@ -25,14 +25,23 @@ def key_of(platform: Target, kernel: Kernel) -> dict[str, str]:
     return {"sources": _digest(code, list(kernel.terms.items())), **_machine_key(platform)}
 
 
-def nests_key(platform: Target, operations: Iterable[str]) -> dict[str, str]:
-    """The same of loop nests: they call functions of headers."""
+def operations_key(platform: Target, operations: Iterable[str]) -> dict[str, str]:
+    """The same of loop nests, and of steps behind kernels: they call functions of headers."""
     platform = platform.measured_as or platform
-    called = {*operations}
+    called = {name.removeprefix("alone ") for name in operations}
     texts = {path.name: _code(path.read_text()) for path in platform.headers}
     code = {name: text for name, text in texts.items() if called.intersection(_CALL.findall(text))}
     joined = {"copies": str(platform.copies_joined)} if platform.copies_joined > 1 else {}
     return {"headers": _digest(code), **joined, **_machine_key(platform)}
+
+
+def times_key(platform: Target) -> dict[str, str]:
+    """The same of times around kernels: most are those of the runtime."""
+    platform = platform.measured_as or platform
+    code = {
+        name: _code(path.read_text()) for name, path in platform.runtime.items() if path.suffix in (".c", ".h", ".S")
+    }
+    return {"runtime": _digest(code), **_machine_key(platform)}
 
 
 def engine_key(platform: Target, engine: str) -> dict[str, str]:
@@ -62,12 +71,30 @@ def stale(platform: Target, kernel: Kernel, more: Mapping[str, str] = MappingPro
 
 def stale_nests(platform: Target, more: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
     """The same of loop nests, on platforms whose nests are measured."""
-    found = platform.calibrations.get(NESTS)
     if not platform.timings:
         return ()
-    if found is None:
-        return ("they were never calibrated",)
-    key = {**nests_key(platform, found.terms), **more}
+    return (
+        _stale_operations(platform, NESTS, more) if NESTS in platform.calibrations else ("they were never calibrated",)
+    )
+
+
+def stale_steps(platform: Target, more: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
+    """The same of steps behind kernels; where they were never measured, they take what they do in loop nests."""
+    return _stale_operations(platform, STEPS, more) if STEPS in platform.calibrations else ()
+
+
+def stale_times(platform: Target, more: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
+    """The same of times around kernels; where they were never measured, they are what platform.yaml says."""
+    if TIMES not in platform.calibrations:
+        return ()
+    key = {**times_key(platform), **more}
+    found = platform.calibrations[TIMES].key
+    return tuple(f"their {name} changed" for name, value in key.items() if found.get(name) != value)
+
+
+def _stale_operations(platform: Target, part: str, more: Mapping[str, str]) -> tuple[str, ...]:
+    found = platform.calibrations[part]
+    key = {**operations_key(platform, found.terms), **more}
     return tuple(f"their {name} changed" for name, value in key.items() if found.key.get(name) != value)
 
 
@@ -93,8 +120,11 @@ def warnings(platform: Target, kernels: Iterable[Kernel | None]) -> tuple[str, .
     reasons = dict(sorted(reasons.items())) | (
         {"--nests": stale_nests(platform)} if None in used and measured_once else {}
     )
+    if any(kernel and any("FUSED" in text for text in kernel.terms.values()) for kernel in used.values()):
+        reasons["--steps"] = stale_steps(platform)
+    parts = {"--nests": NESTS, "--steps": STEPS}
     return tuple(
-        f"predicted cycles of {NESTS if how == '--nests' else how.split()[1]} are not to be relied on: "
+        f"predicted cycles of {parts.get(how) or how.split()[1]} are not to be relied on: "
         f"{' and '.join(why)}; run `tilewright calibrate --platform {platform.name} {how}`"
         for how, why in reasons.items()
         if why

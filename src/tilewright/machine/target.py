@@ -15,7 +15,17 @@ from tilewright.base.descriptions import read_yaml
 from tilewright.base.files import is_file, is_folder
 from tilewright.base.schema import Flag, Number, Part, Share, Signed, Source, Whole, mapping, merged, read
 from tilewright.errors import TilewrightError
-from tilewright.machine.calibration import FILE, Calibrations, measured, read_calibrations, read_engines, started
+from tilewright.machine.calibration import (
+    FILE,
+    TIMES,
+    Calibrations,
+    behind,
+    measured,
+    part_of,
+    read_calibrations,
+    read_engines,
+    started,
+)
 from tilewright.machine.kernel import Kernel
 from tilewright.machine.kernel_files import PLATFORMS, files_of, first_of_each_name, kernel_files
 from tilewright.machine.kernels import Kernels
@@ -105,7 +115,7 @@ class Target(Machine, frozen=True):
     operations: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     """Cycles of operations in loops that are printed from expressions, by kind; see `price.operations`."""
     fused: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    """The same in what is fused behind kernels."""
+    """The same in what is fused behind kernels, where that was measured."""
     gvsoc: str = ""
     """What GVSoC calls the machine; "" where it has none."""
     qemu: Qemu | None = None
@@ -202,8 +212,6 @@ class TargetFile(MachineFile, frozen=True, kw_only=True):
     """Whether layers run on whole tensors where these fit the memory of the cores."""
     operations: Mapping[str, Signed] = {}
     """Cycles of operations in loops that are printed from expressions, by kind."""
-    fused: Mapping[str, Signed] = {}
-    """The same in what is fused behind kernels."""
     copies_joined: Annotated[int, Meta(ge=1, le=16)] = 1
     """How many turns of the innermost loop of a nest that only copies the compiler is asked to join (gcc)."""
     estimate: Estimate | None = None
@@ -397,7 +405,6 @@ def _described(data: object, source: Source, extra_kernels: tuple[Path, ...] = (
         runtime=(runtime := _runtime("runtime", file.runtime, folder, source)),
         language={**runtime, **_runtime("language", file.language, folder, source)} if file.language else {},
         operations=file.operations,
-        fused=file.fused,
         gvsoc=file.gvsoc,
         qemu=file.qemu,
         code=file.code,
@@ -424,7 +431,8 @@ def _measured(described: Target, extra_kernels: tuple[Path, ...], other: Target 
     )
     # Nothing where nothing was measured, so that operations of loop nests have their usual cycles.
     found = with_times(found, {**_code_lines(found), **times} if times else {})
-    return with_times(found, started(engines))
+    found = replace(found, fused=behind(calibrations, found.operations))
+    return with_times(found, {**started(engines), **part_of(calibrations, TIMES)})
 
 
 def _check_copies(machine: Mapping[str, Any], source: Source) -> None:
@@ -451,14 +459,18 @@ def _code_lines(platform: Target) -> dict[str, float]:
 
 
 def with_times(platform: Target, times: Mapping[str, float]) -> Target:
-    """A platform with other cycles: of operations, or of engines by their names, such as `cluster.fork`."""
-    engines = dict(platform.engines)
-    own = {name: time for name, time in times.items() if name.partition(".")[0] in engines}
-    for name, time in own.items():
-        engine, _, key = name.partition(".")
-        engines[engine] = structs.replace(engines[engine], **{key: time})
-    operations = {**platform.operations, **{name: time for name, time in times.items() if name not in own}}
-    return replace(platform, engines=MappingProxyType(engines), operations=MappingProxyType(operations))
+    """A platform with other cycles: of operations, or of engines and links by their names, such as `cluster.fork`."""
+    engines, links, operations = dict(platform.engines), dict(platform.links), dict(platform.operations)
+    for name, time in times.items():
+        part, _, key = name.partition(".")
+        if key and part in engines:
+            engines[part] = structs.replace(engines[part], **{key: time})
+        elif key and part in links:
+            links[part] = structs.replace(links[part], **{key: time})
+        else:
+            operations[name] = time
+    tables = {"engines": engines, "links": links, "operations": operations}
+    return replace(platform, **{name: MappingProxyType(table) for name, table in tables.items()})
 
 
 def _place(folder: Path, name: str) -> Path:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -13,8 +14,29 @@ LEAST = 1000.0
 """Cycles below which errors count as if it were so many: shorter steps matter little."""
 ROUNDS = 8
 """How often it is looked again which rows hold, and which are odd."""
+FAR, FAR_ROUNDS = 0.5, 3
+"""A relative error beyond which something decides nothing, and how often it is looked again what that is."""
 USUAL = 0.05
 """A relative error beyond which a row is odd."""
+
+
+class Seen(Protocol):
+    """Something that was measured."""
+
+    def error(self, costs: Mapping[str, float], /) -> float:
+        """How far cycles that are predicted with some costs are off, as a share of those measured."""
+        ...
+
+
+S = TypeVar("S", bound=Seen)
+
+
+def without_far(seen: Sequence[S], solve: Callable[[Sequence[S]], dict[str, float]]) -> dict[str, float]:
+    """Costs that follow from all that is not far off with them."""
+    found: dict[str, float] = {}
+    for _ in range(FAR_ROUNDS):
+        found = solve([one for one in seen if not found or abs(one.error(found)) < FAR])
+    return found
 
 
 def smallest_errors(rows: Callable[[Array], tuple[Array, Array]], found: Array) -> Array:

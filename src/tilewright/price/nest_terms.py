@@ -18,7 +18,7 @@ from tilewright.core.plan import Choice, Group
 from tilewright.core.tiles import left
 from tilewright.machine.target import Target, with_times
 from tilewright.price.grid import Cut, Grid
-from tilewright.price.least_squares import smallest_errors
+from tilewright.price.least_squares import smallest_errors, without_far
 from tilewright.price.tasks import task
 from tilewright.price.tiles import start_cycles, work_cycles
 from tilewright.price.transfers import due
@@ -28,9 +28,6 @@ STRUCTURE = (
     *("operand", "loop", "meet", "meet real", "meet divide"),
 )
 """What nests take besides operations of their expressions."""
-
-FAR, ROUNDS = 0.5, 3
-"""A relative error beyond which a nest decides nothing, and how often it is looked again which ones these are."""
 
 
 class NestSeen(Struct, frozen=True):
@@ -82,11 +79,7 @@ def solved_nests(seen: Sequence[NestSeen]) -> dict[str, float]:
     Nests that are far off have something that no operation says, and decide nothing.
     """
     names = sorted({name for one in seen for name, count in one.first.items() if count})
-    found: dict[str, float] = {}
-    for _ in range(ROUNDS):
-        usual = [one for one in seen if not found or abs(one.error(found)) < FAR]
-        found = _solved(usual, names)
-    return found
+    return without_far(seen, lambda usual: _solved(usual, names))
 
 
 def _solved(seen: Sequence[NestSeen], names: Sequence[str]) -> dict[str, float]:

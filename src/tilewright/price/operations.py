@@ -42,6 +42,7 @@ _POWER = re.compile(r"/ (?:\(float\))?(?:1|2|4|8|16|32|64|128|256|512|1024|2048|
 _KNOWN = re.compile(r"[/%] (?:\((?:u?int\d+_t|int|float)\))?\d[\w.]*")
 _TABLE = re.compile(r"\b\w+_at\(")
 _WIDE = re.compile(r"\bu?int64_t\b")
+_REAL_FUNCTION = re.compile(r"\w+f")
 _FLOAT = re.compile(r"\bfloat\b|\bdouble\b|[\d.]f\b")
 
 
@@ -398,15 +399,18 @@ def cycles(counts: Counts, costs: Mapping[str, float]) -> float:
     return sum(count * costs.get(name, 0.0) for name, count in counts.items())
 
 
-def fused_cycles(counts: Counts, costs: Mapping[str, float], *, integers: bool, alone: bool) -> float:
-    """What operations behind a kernel take; its own results may be `integers`.
+def begun(steps: Counts) -> Counts:
+    """What code of steps behind kernels is made of, which comes into the caches."""
+    return {
+        "begin step": steps.get("step", 0.0),
+        "begin function": sum(_REAL_FUNCTION.fullmatch(n) is not None for n in steps),
+    }
+
+
+def behind(name: str, *, alone: bool) -> str:
+    """What an operation behind a kernel is called among measured costs.
 
     Kernels that are `alone`, without sums, are short: the compiler has registers left for what is fused behind them.
+    Functions of floats take as long behind all.
     """
-    if not alone:
-        return cycles(counts, costs)
-    share, wide = costs.get("alone", 1.0), costs.get("alone wide", 1.0)
-    own = {name: costs.get(name, 0.0) * (wide if name.startswith("wide") else share) for name in counts}
-    if integers:
-        own |= {name: costs[f"alone {name}"] for name in own if f"alone {name}" in costs}
-    return cycles(counts, own)
+    return f"alone {name}" if alone and not _REAL_FUNCTION.fullmatch(name) else name

@@ -14,7 +14,7 @@ from tilewright.core.op import Call, call_node
 from tilewright.core.tiles import Member, member
 from tilewright.machine.kernel import Kernel, Number, formula, named
 from tilewright.machine.target import Target
-from tilewright.price.operations import Counts, NestCounts, fused_cycles, gives_bytes, nest_counts, step_counts
+from tilewright.price.operations import Counts, NestCounts, behind, gives_bytes, nest_counts, step_counts
 from tilewright.price.operations import cycles as operation_cycles
 
 SCALED = {"SHIFTS": ("tw_sum_rounded",), "SCALES": ("tw_scale", "tw_scale_untied")}
@@ -118,5 +118,5 @@ def _fused_cycles(platform: Target, mine: Task) -> float:
     if not platform.fused:
         # Formulas in one are about the kernel alone there.
         return operation_cycles(mine.steps, platform.operations) if mine.kernel.terms else 0.0
-    integers, alone = mine.call.outputs[0].dtype.is_integer, not mine.domain.reduction
-    return fused_cycles(mine.steps, platform.fused, integers=integers, alone=alone)
+    alone = not mine.domain.reduction
+    return operation_cycles({behind(name, alone=alone): n for name, n in mine.steps.items()}, platform.fused)

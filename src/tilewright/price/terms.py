@@ -15,6 +15,7 @@ from tilewright.machine.target import Target
 from tilewright.price.formulas import evaluate
 from tilewright.price.grid import Array, Cut, Grid, Value
 from tilewright.price.least_squares import smallest_errors
+from tilewright.price.operations import begun
 from tilewright.price.operations import cycles as operation_cycles
 from tilewright.price.tasks import Task, task
 from tilewright.price.tiles import kernel_names, part_sizes
@@ -73,7 +74,7 @@ def group_terms(graph: Graph, platform: Target, choices: Sequence[Choice], group
             found.append(sizes | {work.split: last})
     when = due(grid, grid.moves(tuple(grid.projection.ranges[0].values())), range(grid.rank))
     parts = tuple(_values(grid, platform, mine, work.split, part, whole, when, sizes) for part in found)
-    cold = operation_cycles({f"begin {name}": count for name, count in mine.steps.items()}, platform.fused)
+    cold = operation_cycles(begun(mine.steps), platform.fused)
     return Terms(grid, parts, platform.cores.fork if work.split else 0.0, cold, bool(mine.steps))
 
 

@@ -28,8 +28,8 @@ from tilewright.price.device import kernel_cycles
 from tilewright.price.formulas import Names, evaluate
 from tilewright.price.grid import Array, Box, Cut, Grid, Value, begins, ends
 from tilewright.price.nests import nest_cycles
+from tilewright.price.operations import begun, is_function
 from tilewright.price.operations import cycles as operation_cycles
-from tilewright.price.operations import is_function
 from tilewright.price.tasks import Task, step_names, task
 from tilewright.price.transfers import (
     ALONE,
@@ -212,13 +212,12 @@ def begin_cycles(platform: Target, mine: Task) -> float:
             "begin loop": sum(size > 1 for size in mine.domain.dims.values()),
         }
         return operation_cycles(called, platform.operations)
-    steps = {f"begin {name}": count for name, count in mine.steps.items()}
     name = f"begin {mine.kernel.path.name}"
     own = platform.operations.get(name, platform.cores.begin)
     if mine.steps:
         # What is fused behind a node is compiled into several places of some kernels.
         own = platform.operations.get(f"{name} fused", own)
-    return own + operation_cycles(steps, platform.fused)
+    return own + operation_cycles(begun(mine.steps), platform.fused)
 
 
 def together(grid: Grid, platform: Target, works: Sequence[Array], *, ahead: bool) -> Array:
