@@ -25,7 +25,7 @@ FEW = ("Neg", "Sin", "Sub", "ReduceSum", "Sign")
 def test_cycles_of_operations_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibrating_nests, "operators", lambda: {name: REGISTRY[name] for name in FEW})
     monkeypatch.setattr(calibrating_nests, "TOGETHER", 2)
-    (result,) = calibrate(PLATFORM, nests=True, output=tmp_path)
+    (result,) = calibrate(PLATFORM, parts=[NESTS], output=tmp_path)
     found = json.loads((tmp_path / FILE).read_text())[PLATFORM][NESTS]
     assert result.name == NESTS
     assert found["terms"] == dict(result.calibration.terms)
@@ -56,4 +56,4 @@ def test_another_function_or_compiler_is_told() -> None:
 
 def test_machines_in_qemu_are_refused() -> None:
     with pytest.raises(TilewrightError, match="loop nests of 'cortex-m4' cannot be measured"):
-        calibrate("cortex-m4", nests=True)
+        calibrate("cortex-m4", parts=[NESTS])

@@ -26,7 +26,7 @@ PLATFORM = "siracusa"
 def test_cycles_of_steps_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibrating_steps, "PROGRAMS", 9)
     monkeypatch.setattr(calibrating_steps, "TOGETHER", 3)
-    (result,) = calibrate(PLATFORM, steps=True, output=tmp_path)
+    (result,) = calibrate(PLATFORM, parts=[STEPS], output=tmp_path)
     found = json.loads((tmp_path / FILE).read_text())[PLATFORM][STEPS]
     assert result.name == STEPS
     assert found["terms"] == dict(result.calibration.terms)
@@ -56,7 +56,7 @@ def test_another_compiler_is_told() -> None:
 
 def test_machines_in_qemu_are_refused() -> None:
     with pytest.raises(TilewrightError, match="steps behind kernels of 'cortex-m4' cannot be measured"):
-        calibrate("cortex-m4", steps=True)
+        calibrate("cortex-m4", parts=[STEPS])
 
 
 def test_kernels_have_to_be_measured_before() -> None:

@@ -106,11 +106,10 @@ class Bench:
                 continue
             if (planned.schedule is None) != platform.whole or (planned.schedule and planned.schedule.cycles > most):
                 return None
-            return BenchRun(planned, self.groups(planned, layers))
+            return BenchRun(planned, self._groups(planned, layers))
         return None
 
-    def groups(self, planned: Plan, layers: Sequence[SampledLayer]) -> tuple[GroupProfile, ...]:
-        """What groups of a plan take, which is for a network of some layers."""
+    def _groups(self, planned: Plan, layers: Sequence[SampledLayer]) -> tuple[GroupProfile, ...]:
         platform, graph = planned.platform, planned.graph
         program = lower(planned)
         files = project_files([program], platform)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import tempfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from math import comb, inf
 from pathlib import Path
 from types import MappingProxyType
@@ -89,8 +90,8 @@ def outdated(
     compiler = {COMPILER: compiler_of(machine)}
     found = [(k.path.name, stale(machine, k, compiler)) for k in kernels_with_terms(machine, names, kernels)]
     if not (names or kernels):
-        found += [(NESTS, stale_nests(machine, compiler)), (STEPS, stale_steps(machine, compiler))]
         own = load_platform(platform)
+        found += [(NESTS, stale_nests(machine, compiler)), (STEPS, stale_steps(machine, compiler))]
         found += [(f"{ENGINE}{name}", stale_engine(own, name, compiler)) for name in own.engine_calibrations]
     return [(name, reasons) for name, reasons in found if reasons]
 
@@ -101,8 +102,7 @@ def calibrate(
     kernels: tuple[Path, ...] = (),
     ops: tuple[Path, ...] = (),
     names: Sequence[str] = (),
-    nests: bool = False,
-    steps: bool = False,
+    parts: Collection[str] = (),
     engines: Sequence[str] = (),
     seed: int = 0,
     output: Path | None = None,
@@ -110,24 +110,23 @@ def calibrate(
 ) -> tuple[CalibrationResult, ...]:
     """Measures what a platform's programs take and writes it: beside a user's own kernels, else beside the platform's.
 
-    Loop nests, all kernels and what was measured before of steps behind kernels and of starts of engines, or only
-    `nests`, `steps`, the `engines` or kernels that are named, or a user's own kernels. Parts are written as they are
-    done, each whole.
+    Loop nests, all kernels and what was measured before of steps and starts of engines, or only some `parts` (`NESTS`,
+    `STEPS`), the `engines` or kernels that are named, or a user's own kernels. Kernels are measured
+    behind nests, and the rest by what is known of these: each part is written as it is done, whole.
     """
-    machine = _loaded(platform, kernels, ops)
-    own = load_platform(platform, kernels)
-    chosen = _engines(own, engines, everything=not (nests or steps or names or kernels))
-    if (nests or steps) and machine.qemu:
+    machine, own = _loaded(platform, kernels, ops), load_platform(platform, kernels)
+    some = bool(parts or names or kernels or engines)
+    chosen = _engines(own, engines, everything=not some)
+    if machine.qemu and parts:
         raise TilewrightError(
             "bad-argument",
-            f"{NESTS if nests else STEPS} of '{machine.name}' cannot be measured",
+            f"{', '.join(parts)} of '{machine.name}' cannot be measured",
             reasons=["QEMU counts instructions of whole layers, with no caches"],
-            help=f"leave --{'nests' if nests else 'steps'} away: `operations` of its platform.yaml say what they take",
+            help="name kernels, or nothing: `operations` of its platform.yaml say what the rest takes",
         )
-    some = nests or steps or bool(engines)
-    wanted = () if some and not names else kernels_with_terms(machine, names, kernels)
+    wanted = () if (parts or engines) and not names else kernels_with_terms(machine, names, kernels)
     results: list[CalibrationResult] = []
-    if nests or not (names or kernels or some or machine.qemu):
+    if NESTS in parts or not (some or machine.qemu):
         results.append(CalibrationResult(NESTS, measured_nests(machine, seed, progress)))
         machine = with_times(machine, results[0].calibration.terms)
     results += [measured(machine, kernel, seed, progress) for kernel in wanted]
@@ -136,15 +135,17 @@ def calibrate(
         mine = {result.name: result.calibration for result in results if places[result.name] == folder}
         if mine:
             write_calibrations(output or folder, machine.name, mine)
-    if steps or (STEPS in own.calibrations and not (names or kernels or some)):
-        # By what was just measured of kernels.
-        found = CalibrationResult(STEPS, measured_steps(_loaded(platform, kernels, ops), seed, progress))
-        write_calibrations(output or machine.folder, machine.name, {STEPS: found.calibration})
-        results.append(found)
-    starts = [CalibrationResult(f"{ENGINE}{name}", measured_engine(own, name, seed, progress)) for name in chosen]
-    if starts:
-        write_calibrations(output or own.folder, own.name, {start.name: start.calibration for start in starts})
-    return (*results, *starts)
+
+    def measure(part: str, of: Callable[[Target], Calibration], name: str) -> None:
+        found = of(load_platform(name, kernels))
+        write_calibrations(output or machine.folder, name, {part: found})
+        results.append(CalibrationResult(part, found))
+
+    if STEPS in parts or (STEPS in machine.calibrations and not some):
+        measure(STEPS, partial(measured_steps, seed=seed, progress=progress), machine.name)
+    for name in chosen:
+        measure(f"{ENGINE}{name}", partial(measured_engine, engine=name, seed=seed, progress=progress), own.name)
+    return tuple(results)
 
 
 def _engines(platform: Target, names: Sequence[str], *, everything: bool) -> tuple[str, ...]:

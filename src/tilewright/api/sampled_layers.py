@@ -61,7 +61,6 @@ def draw_layers(
     others: Sequence[Kernel] = (),
     turn: int = 0,
     steps: Steps = usual_steps,
-    prefix: str = "layer",
 ) -> list[SampledLayer]:
     """Layers that a kernel fits, of the same types and with the same steps behind them; fewer where none is found.
 
@@ -74,7 +73,7 @@ def draw_layers(
         turn, index = divmod(turn, len(allowed))
         types[name] = allowed[index]
     behind = int(random.integers(1 << 30))
-    found = (_layer(kernel, special, types, random, behind, steps, f"{prefix}{index}") for index in range(count))
+    found = (_layer(kernel, special, types, random, behind, steps, f"layer{index}") for index in range(count))
     return [layer for layer in found if layer is not None]
 
 

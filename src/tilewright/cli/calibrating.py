@@ -14,6 +14,7 @@ from rich.table import Table
 from tilewright.api.calibrating import CalibrationResult, Progress, calibrate, outdated
 from tilewright.cli import options as opt
 from tilewright.cli.console import progress_line, results
+from tilewright.machine.calibration import NESTS, STEPS
 
 commands = typer.Typer()
 
@@ -94,8 +95,7 @@ def calibrate_command(
             kernels=own,
             ops=ops,
             names=kernel or (),
-            nests=nests,
-            steps=steps,
+            parts=[part for part, wanted in ((NESTS, nests), (STEPS, steps)) if wanted],
             engines=engine or (),
             seed=seed,
             output=output,

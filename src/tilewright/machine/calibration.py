@@ -26,8 +26,6 @@ NESTS = "loop nests"
 """Their part of the file, among those of kernels."""
 STEPS = "steps behind kernels"
 """The same of steps that are fused behind kernels."""
-TIMES = "times"
-"""That of times around kernels: of the core that drives, links and engines beside it."""
 ENGINE = "engine "
 """What the names of their parts begin with that are of engines beside the cores."""
 START_TERMS = ("fork", "begin")
@@ -59,7 +57,7 @@ class Calibration(Struct, frozen=True):
         return {**begin, f"again {name}": self.again}
 
 
-PARTS = (NESTS, STEPS, TIMES)
+PARTS = (NESTS, STEPS)
 """Names in the file that are none of kernels."""
 Calibrations = Mapping[str, Calibration]
 """By the name of the kernel's file."""

@@ -13,7 +13,7 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from tilewright.machine.calibration import NESTS, STEPS, TIMES
+from tilewright.machine.calibration import NESTS, STEPS
 from tilewright.machine.kernel import Kernel
 from tilewright.machine.target import Target
 
@@ -33,15 +33,6 @@ def operations_key(platform: Target, operations: Iterable[str]) -> dict[str, str
     code = {name: text for name, text in texts.items() if called.intersection(_CALL.findall(text))}
     joined = {"copies": str(platform.copies_joined)} if platform.copies_joined > 1 else {}
     return {"headers": _digest(code), **joined, **_machine_key(platform)}
-
-
-def times_key(platform: Target) -> dict[str, str]:
-    """The same of times around kernels: most are those of the runtime."""
-    platform = platform.measured_as or platform
-    code = {
-        name: _code(path.read_text()) for name, path in platform.runtime.items() if path.suffix in (".c", ".h", ".S")
-    }
-    return {"runtime": _digest(code), **_machine_key(platform)}
 
 
 def engine_key(platform: Target, engine: str) -> dict[str, str]:
@@ -81,15 +72,6 @@ def stale_nests(platform: Target, more: Mapping[str, str] = MappingProxyType({})
 def stale_steps(platform: Target, more: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
     """The same of steps behind kernels; where they were never measured, they take what they do in loop nests."""
     return _stale_operations(platform, STEPS, more) if STEPS in platform.calibrations else ()
-
-
-def stale_times(platform: Target, more: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
-    """The same of times around kernels; where they were never measured, they are what platform.yaml says."""
-    if TIMES not in platform.calibrations:
-        return ()
-    key = {**times_key(platform), **more}
-    found = platform.calibrations[TIMES].key
-    return tuple(f"their {name} changed" for name, value in key.items() if found.get(name) != value)
 
 
 def _stale_operations(platform: Target, part: str, more: Mapping[str, str]) -> tuple[str, ...]:

@@ -17,11 +17,9 @@ from tilewright.base.schema import Flag, Number, Part, Share, Signed, Source, Wh
 from tilewright.errors import TilewrightError
 from tilewright.machine.calibration import (
     FILE,
-    TIMES,
     Calibrations,
     behind,
     measured,
-    part_of,
     read_calibrations,
     read_engines,
     started,
@@ -432,7 +430,7 @@ def _measured(described: Target, extra_kernels: tuple[Path, ...], other: Target 
     # Nothing where nothing was measured, so that operations of loop nests have their usual cycles.
     found = with_times(found, {**_code_lines(found), **times} if times else {})
     found = replace(found, fused=behind(calibrations, found.operations))
-    return with_times(found, {**started(engines), **part_of(calibrations, TIMES)})
+    return with_times(found, started(engines))
 
 
 def _check_copies(machine: Mapping[str, Any], source: Source) -> None:
@@ -459,18 +457,14 @@ def _code_lines(platform: Target) -> dict[str, float]:
 
 
 def with_times(platform: Target, times: Mapping[str, float]) -> Target:
-    """A platform with other cycles: of operations, or of engines and links by their names, such as `cluster.fork`."""
-    engines, links, operations = dict(platform.engines), dict(platform.links), dict(platform.operations)
-    for name, time in times.items():
-        part, _, key = name.partition(".")
-        if key and part in engines:
-            engines[part] = structs.replace(engines[part], **{key: time})
-        elif key and part in links:
-            links[part] = structs.replace(links[part], **{key: time})
-        else:
-            operations[name] = time
-    tables = {"engines": engines, "links": links, "operations": operations}
-    return replace(platform, **{name: MappingProxyType(table) for name, table in tables.items()})
+    """A platform with other cycles: of operations, or of engines by their names, such as `cluster.fork`."""
+    engines = dict(platform.engines)
+    own = {name: time for name, time in times.items() if name.partition(".")[0] in engines}
+    for name, time in own.items():
+        engine, _, key = name.partition(".")
+        engines[engine] = structs.replace(engines[engine], **{key: time})
+    operations = {**platform.operations, **{name: time for name, time in times.items() if name not in own}}
+    return replace(platform, engines=MappingProxyType(engines), operations=MappingProxyType(operations))
 
 
 def _place(folder: Path, name: str) -> Path:
