@@ -72,6 +72,15 @@ def test_long_numbers_stay_in_registers(number: str, short: bool) -> None:
     assert ("s1_mul" not in baked(program(call(number, "5"))).functions[0].text) == short
 
 
+def test_factors_of_products_of_64_bits_stay_in_registers() -> None:
+    text = TEXT.replace("e->s0_B[0] * e->s1_mul", "(int64_t)e->s0_B[0] * (int64_t)mul").replace(
+        "{ return", "{ const int32_t mul = e->s1_mul; return"
+    )
+    found = baked(program(call("77", "5"), text=text)).functions[0].text
+    assert "mul = e->s1_mul" in found
+    assert "s1_shift" not in found
+
+
 def test_what_is_not_whole_stays() -> None:
     assert "s1_mul" in baked(program(call("0.5f", "5"))).functions[0].text
 

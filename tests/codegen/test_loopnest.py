@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from msgspec.structs import replace
 
@@ -9,6 +11,7 @@ from passes.build import Builder, platform
 from support import Golden
 from tilewright.codegen import lower
 from tilewright.core.graph import Graph
+from tilewright.machine.target import load_platform
 from tilewright.passes.fuse import fuse
 from tilewright.passes.outputs import outputs
 from tilewright.plan import plan
@@ -68,6 +71,18 @@ def test_a_machine_without_kernels_has_code_for_every_operator_with_a_body() -> 
         "for (int N = 0; N < 4; N++) {",
         "for (int K = 0; K < 3; K++) {",
     ]
+
+
+def test_loops_over_tiles_begin_at_zero() -> None:
+    """Where a tile lies is added to the turns of its innermost loop, whose number compilers then see."""
+    b = Builder()
+    bare = replace(load_platform("siracusa"), kernels=())
+    graph = b.graph(b.op("Add", b.input("x", "int32[6000]"), b.input("y", "int32[6000]")))
+    text = "\n".join(function.text for function in lower(plan(outputs(graph, bare), bare)).functions)
+    loops = [line.strip() for line in text.splitlines() if "for (" in line]
+    begun = re.fullmatch(r"for \(int (\w+)_turn = 0; \1_turn < \1_to - \1_from; \1_turn\+\+\) \{", loops[-1])
+    assert begun, loops
+    assert f"const int {begun[1]} = {begun[1]}_from + {begun[1]}_turn;" in text
 
 
 def test_nests_are_cut_at_their_seams(golden: Golden) -> None:

@@ -127,6 +127,13 @@ CONV2D_F32 = [
     conv((1, 5, 7, 8), 6, (2, 3), "float32", dilations=(2, 2), pads=(2, 0, 1, 3)),
     conv((2, 6, 5, 5), 9, (3, 2), "float32", group=3, pads=(0, 1, 2, 0)),
     conv((1, 8, 3, 3), 40, (3, 3), "float32", pads=(1, 1, 1, 1)),
+    # Columns at the sides have fours of their own; next to all, or all, of the filter lies outside for some pixels.
+    conv((1, 5, 32, 9), 6, (3, 3), "float32", pads=(1, 1, 1, 1)),
+    conv((2, 4, 4, 12), 21, (5, 5), "float32", pads=(2, 2, 2, 2)),
+    conv((1, 3, 8, 8), 5, (3, 4), "float32", pads=(4, 5, 4, 5)),
+    conv((1, 6, 16, 7), 9, (5, 3), "float32", strides=(2, 3), dilations=(3, 1), pads=(6, 2, 5, 1)),
+    # Lines of single pixels that lie end to end.
+    conv((2, 9, 5, 5), 33, (1, 1), "float32"),
 ]
 DEPTHWISE_3X3_F32 = [
     conv((1, 16, 6, 17), 16, (3, 3), "float32", group=16, pads=(1, 1, 1, 1)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from passes.build import Builder
 from plan.test_tiling import steps_of, tiled
@@ -13,6 +14,7 @@ from tilewright.core.graph import Array
 from tilewright.core.tiles import Extent, member
 from tilewright.machine.parts import Link
 from tilewright.machine.target import load_platform
+from tilewright.machine.terms import weighted
 from tilewright.passes.fuse import fuse
 from tilewright.plan.select import select
 from tilewright.price import group_cost
@@ -108,6 +110,11 @@ def test_cores_without_a_part_of_the_work_share_no_unit(chunk: int, others: int)
     names = kernel_names(grid, platform, 0, mine, split, part_sizes(grid, 0, split, chunk), ())
     assert np.max(names["FPU_OTHERS"]) == others
     assert np.max(kernel_names(grid, platform, 0, mine, "", part_sizes(grid, 0, "", 0), ())["FPU_OTHERS"]) == 0
+    # Also while nothing is known of terms that ask for it.
+    nothing = weighted(mine.kernel.terms, dict.fromkeys(mine.kernel.terms, 0.0))
+    mine = replace(mine, kernel=replace(mine.kernel, cycles=nothing))
+    names = kernel_names(grid, platform, 0, mine, split, part_sizes(grid, 0, split, chunk), ())
+    assert np.max(names["FPU_OTHERS"]) == others
 
 
 def test_a_route_may_have_two_parts() -> None:

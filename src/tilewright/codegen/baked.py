@@ -30,13 +30,15 @@ from tilewright.core.program import (
 LARGEST = 2048
 """Numbers below are part of an instruction on RISC-V, and most of them are on Arm; of others, powers of two are."""
 
+_WIDE_FACTOR = re.compile(r"\* \(u?int64_t\)(\w+)")
+
 Same = Mapping[int, str]
 """Numbers by the place of their field in the block."""
 
 
 def baked(program: Program) -> Program:
     """The same program, with such numbers in the texts of its functions."""
-    known = {f"struct {f.name}_epilogue": len(_numbers(f)) for f in program.functions}
+    known = {f"struct {f.name}_epilogue": _better_known(f) for f in program.functions}
     blocks: dict[str, list[ParameterBlock]] = defaultdict(list)
     for invoke in _invokes([*program.calls, *(s for routine in program.routines for s in routine.body)]):
         for argument in invoke.arguments:
@@ -64,13 +66,21 @@ def _invokes(statements: Iterable[Statement]) -> Iterator[Invoke]:
                 pass
 
 
-def _same(blocks: Sequence[ParameterBlock], count: int) -> Same:
-    """Of the first fields, those in which no two blocks differ."""
+def _same(blocks: Sequence[ParameterBlock], asked: Sequence[bool]) -> Same:
+    """Of the first fields that are asked for, those in which no two blocks differ."""
+    fields = zip(*(block.fields for block in blocks), strict=True)
     return {
         place: values[0].text
-        for place, values in enumerate(list(zip(*(block.fields for block in blocks), strict=True))[:count])
-        if isinstance(values[0], Literal) and all(value == values[0] for value in values) and _short(values[0].text)
+        for place, (values, wanted) in enumerate(zip(fields, asked, strict=False))
+        if wanted and isinstance(values[0], Literal) and all(v == values[0] for v in values) and _short(values[0].text)
     }
+
+
+def _better_known(function: CFunction) -> list[bool]:
+    """Which members of a function's block are no factors of products of 64 bits. Of those with a number that they know,
+    compilers make additions and shifts by the dozen, as if there were no instruction for half of it."""
+    wide = {found[1] for found in _WIDE_FACTOR.finditer(function.text)}
+    return [member[1].partition("_")[2] not in wide for member in _numbers(function)]
 
 
 def _short(number: str) -> bool:

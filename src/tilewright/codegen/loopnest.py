@@ -97,9 +97,10 @@ def _box(nest: Nest, box: SeamBox, inner: Sequence[str]) -> list[str]:
     lines = _macros(nest)
     indent = "    "
     for d in merged:
-        start, stop = _ends(nest, d, box.ranges[d])
-        lines += _unrolled(nest, indent, d == merged[-1] and not _sums(nest, inner))
-        lines.append(f"{indent}for (int {d} = {start}; {d} < {stop}; {d}++) {{")
+        ends = _ends(nest, d, box.ranges[d])
+        innermost = d == merged[-1] and not _sums(nest, inner)
+        lines += _unrolled(nest, indent, innermost)
+        lines += [f"{indent}{line}" for line in _head(d, ends, box, counted=innermost and ends == cut_bounds(d))]
         indent += "    "
     lines += _point(nest, box, inner, indent)
     for _ in merged:
@@ -116,6 +117,19 @@ def _sums(nest: Nest, inner: Sequence[str]) -> list[str]:
 def _unrolled(nest: Nest, indent: str, innermost: bool) -> list[str]:
     """What stands before a loop of which the compiler joins several turns."""
     return [f"{indent}#pragma GCC unroll {nest.unroll}"] if innermost and nest.unroll > 1 else []
+
+
+def _head(name: str, ends: tuple[str, str], box: SeamBox, *, counted: bool) -> list[str]:
+    """A loop from one end to the other. The turns of one that is `counted` begin at 0: tiles lie at many places, but
+    compilers see how many turns these have."""
+    start, stop = ends
+    if not counted or not any(address.strides.get(name) for address in box.addresses.values()):
+        return [f"for (int {name} = {start}; {name} < {stop}; {name}++) {{"]
+    turn = f"{name}_turn"
+    return [
+        f"for (int {turn} = 0; {turn} < {stop} - {start}; {turn}++) {{",
+        f"    const int {name} = {start} + {turn};",
+    ]
 
 
 def _ends(nest: Nest, name: str, part: tuple[int, int]) -> tuple[str, str]:

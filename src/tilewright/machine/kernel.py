@@ -78,8 +78,8 @@ class Kernel(Struct, frozen=True):
 
     @property
     def priced_by(self) -> str:
-        """Their texts."""
-        return " ".join(self.formulas)
+        """Their texts, and those of terms that take nothing so far: what these ask for is measured, too."""
+        return " ".join((*self.formulas, *self.terms.values()))
 
     @property
     def shared(self) -> bool:

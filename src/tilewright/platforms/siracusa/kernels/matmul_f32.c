@@ -36,7 +36,7 @@ static void matmul_f32(const float *A, const float *B, void *Y, int BATCH, int M
     const struct Epilogue e = *epilogue;
     const float zero[4] = {0};
     float out[4 * 16];
-    struct tw_runs runs = {.words = K, .rows = 1};
+    struct tw_float_lines runs = {.words = K, .rows = 1};
     for (int batch = 0; batch < BATCH; batch++) {
         for (int n = 0; n < N; n += 4) {
             const int count = tw_min(4, N - n), in_place = B_sN == 1 && count == 4;

@@ -22,7 +22,7 @@ cycles:
 static void matmul_packed_f32(const float *A, const float *B, const float *C, void *Y, int ROWS, int K, int N,
                               const struct Epilogue *epilogue) {
     float panel[16] = {0}, out[4 * 16];
-    struct tw_runs runs = {.words = K, .rows = 1};
+    struct tw_float_lines runs = {.words = K, .rows = 1};
     for (int m = 0; m < ROWS; m += 4) {
         const int rows = tw_min(4, ROWS - m);
         for (int i = 0; i < rows; i++)

@@ -55,11 +55,18 @@
     "fsw " s0 ", " at_0 "(%[out])\nfsw " s1 ", " at_1 "(%[out])\nfsw " s2 ", " at_2 "(%[out])\nfsw " s3 ", " at_3      \
     "(%[out])\n"
 
+/* Runs of `words` numbers each, and bytes from the end of one to the next one. Weights that have no part in them, and are
+ * passed over, lie between those of two runs and between those of four columns and the next four. */
+struct tw_float_lines {
+    const float *a[4];
+    int words, rows, step[4], w_step_run, w_step_fours;
+};
+
 /* out[i * 16 + j] = bias[j] + the products of all runs of row i with column j, for four rows and `fours` times four columns.
  * Weights of four columns lie side by side, those of the next input `w_step` numbers further on, and those of the next four
  * columns behind the last ones. */
-TW_APART void tw_float_tiles(const struct tw_runs *runs, int fours, const float *w, ptrdiff_t w_step, const float *bias,
-                             float *out) {
+TW_APART void tw_float_tiles(const struct tw_float_lines *runs, int fours, const float *w, ptrdiff_t w_step,
+                             const float *bias, float *out) {
     for (; fours > 0; fours--, bias += 4, out += 4) {
         const float *a0 = runs->a[0], *a1 = runs->a[1], *a2 = runs->a[2], *a3 = runs->a[3];
         int rows = runs->rows, jump;
@@ -72,28 +79,29 @@ TW_APART void tw_float_tiles(const struct tw_runs *runs, int fours, const float 
             "lw %[jump], %[steps](%[runs])\nadd %[a0], %[a0], %[jump]\n"
             "lw %[jump], %[steps]+4(%[runs])\nadd %[a1], %[a1], %[jump]\n"
             "lw %[jump], %[steps]+8(%[runs])\nadd %[a2], %[a2], %[jump]\n"
-            "lw %[jump], %[steps]+12(%[runs])\nadd %[a3], %[a3], %[jump]\nj 1b\n"
-            "4:\n" TW_FLOAT_LAST_ROW(TW_ODD_WEIGHTS, "", "", "")
-                TW_FSW_4("ft0", "ft1", "ft2", "ft3", "0", "4", "8", "12")
-                    TW_FSW_4("ft4", "ft5", "ft6", "ft7", "64", "68", "72", "76")
-                        TW_FSW_4("ft8", "ft9", "ft10", "ft11", "128", "132", "136", "140")
-                            TW_FSW_4("fa4", "fa5", "fa6", "fa7", "192", "196", "200", "204") ".option pop\n"
+            "lw %[jump], %[steps]+12(%[runs])\nadd %[a3], %[a3], %[jump]\n"
+            "lw %[jump], %[steps]+16(%[runs])\nadd %[w], %[w], %[jump]\nj 1b\n"
+            "4: lw %[jump], %[steps]+20(%[runs])\nadd %[w], %[w], %[jump]\n" TW_FLOAT_LAST_ROW(
+                TW_ODD_WEIGHTS, "", "", "") TW_FSW_4("ft0", "ft1", "ft2", "ft3", "0", "4", "8", "12")
+                TW_FSW_4("ft4", "ft5", "ft6", "ft7", "64", "68", "72", "76")
+                    TW_FSW_4("ft8", "ft9", "ft10", "ft11", "128", "132", "136", "140")
+                        TW_FSW_4("fa4", "fa5", "fa6", "fa7", "192", "196", "200", "204") ".option pop\n"
             : [a0] "+&r"(a0), [a1] "+&r"(a1), [a2] "+&r"(a2), [a3] "+&r"(a3), [w] "+&r"(w), [rows] "+&r"(rows),
               [jump] "=&r"(jump)
             : [step] "r"(w_step * 4), [pairs] "r"(runs->words >> 1), [odd] "r"(runs->words & 1), [bias] "r"(bias),
-              [out] "r"(out), [runs] "r"(runs), [steps] "i"(offsetof(struct tw_runs, step))
+              [out] "r"(out), [runs] "r"(runs), [steps] "i"(offsetof(struct tw_float_lines, step))
             : "ft0", "ft1", "ft2", "ft3", "ft4", "ft5", "ft6", "ft7", "ft8", "ft9", "ft10", "ft11", "fa0", "fa1", "fa2",
               "fa3", "fa4", "fa5", "fa6", "fa7", "fs0", "fs1", "fs2", "fs3", "fs4", "fs5", "memory");
     }
 }
 
 /* The same for row i alone. */
-TW_APART void tw_float_lines(const struct tw_runs *runs, int i, int fours, const float *w, ptrdiff_t w_step,
-                             const float *bias, float *out) {
+TW_APART void tw_float_line(const struct tw_float_lines *runs, int i, int fours, const float *w, ptrdiff_t w_step,
+                            const float *bias, float *out) {
     for (; fours > 0; fours--, bias += 4, out += 4) {
         const float *a = runs->a[i];
         float s0 = bias[0], s1 = bias[1], s2 = bias[2], s3 = bias[3], x0, x1, w0, w1, w2, w3;
-        for (int row = 0; row < runs->rows; row++, a += runs->step[i] / 4) {
+        for (int row = 0; row < runs->rows; row++, a += runs->step[i] / 4, w += runs->w_step_run / 4) {
             if (runs->words > 1)
                 __asm__ volatile(
                     ".option push\n.option norvc\n.balign 4\n" TW_REPEAT("%[pairs]", "42") TW_FLW("%[x0]", "0", "%[a]")
@@ -116,6 +124,7 @@ TW_APART void tw_float_lines(const struct tw_runs *runs, int i, int fours, const
                 a++, w += w_step;
             }
         }
+        w += (runs->w_step_fours - runs->w_step_run) / 4;
         out[0] = s0, out[1] = s1, out[2] = s2, out[3] = s3;
     }
 }
@@ -130,7 +139,7 @@ TW_INLINE const float *tw_float_biases(const float *bias, int first, int count, 
 }
 
 /* Four rows together, fewer one by one. */
-TW_INLINE void tw_float_runs(const struct tw_runs *runs, int rows, int fours, const float *w, ptrdiff_t w_step,
+TW_INLINE void tw_float_runs(const struct tw_float_lines *runs, int rows, int fours, const float *w, ptrdiff_t w_step,
                              const float *bias, float *out) {
     if (rows == 4) {
         tw_float_tiles(runs, fours, w, w_step, bias, out);
@@ -138,7 +147,7 @@ TW_INLINE void tw_float_runs(const struct tw_runs *runs, int rows, int fours, co
     }
     TW_UNROLL_BY(1)
     for (int i = 0; i < rows; i++)
-        tw_float_lines(runs, i, fours, w, w_step, bias, out + i * 16);
+        tw_float_line(runs, i, fours, w, w_step, bias, out + i * 16);
 }
 
 /* 1 / b. Cores wait for the one divider, so from 1 to 2^100 it is made of products: bits taken away from a constant are
