@@ -46,6 +46,8 @@ class Nest(Struct, frozen=True, dict=True):
     """Of operands of which only a part is at hand: how it lies in memory. Those of step 0 are called `s0_B`."""
     cut: frozenset[str] = frozenset()
     """Dimensions of which a tile covers a part, told by two parameters."""
+    even: frozenset[str] = frozenset()
+    """Those of them of which it covers as much at every call."""
     unroll: int = 1
     """How many turns of innermost loops are joined."""
 
@@ -100,7 +102,8 @@ def _box(nest: Nest, box: SeamBox, inner: Sequence[str]) -> list[str]:
         ends = _ends(nest, d, box.ranges[d])
         innermost = d == merged[-1] and not _sums(nest, inner)
         lines += _unrolled(nest, indent, innermost)
-        lines += [f"{indent}{line}" for line in _head(d, ends, box, counted=innermost and ends == cut_bounds(d))]
+        counted = innermost and d in nest.even and ends == cut_bounds(d)
+        lines += [f"{indent}{line}" for line in _head(d, ends, box, counted=counted)]
         indent += "    "
     lines += _point(nest, box, inner, indent)
     for _ in merged:

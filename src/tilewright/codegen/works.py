@@ -234,6 +234,7 @@ def _nest(task: TileTask, pieces: Pieces) -> Invoke:
         MappingProxyType({key: operand for key, operand in operands.items() if key not in own}),
         MappingProxyType(blocks),
         frozenset(cut),
+        frozenset(name for name in cut if isinstance(plain(tile[name].stop - tile[name].start), int)),
         task.choice.unroll,
     )
     text = print_nest("%NAME%", nest, "%PARAMETERS%")

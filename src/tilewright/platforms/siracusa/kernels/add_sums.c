@@ -20,7 +20,7 @@ cycles:
 /* What is added to a column stays in registers while its rows are done. */
 static void add_sums(const int32_t *A, const int32_t *B, void *Y, int ROWS, int COLUMNS, int A_sROWS, int Y_sROWS,
                      const struct Epilogue *epilogue) {
-#if !STORE_SCALES
+#if STORE_POINTWISE && !STORE_SCALES
     /* Of a product of 64 bits with a number that it knows, the compiler makes up to 24 additions and shifts. */
     __asm__("" : "+r"(epilogue));
 #endif

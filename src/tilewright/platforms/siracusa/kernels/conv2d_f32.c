@@ -16,18 +16,18 @@ scratch: "16*KH*KW*C"
 # and all tap by tap where these lie apart. Results are loaded first where they are parts of sums.
 cycles:
   taps: max(27, 16 + 16 * FPU_OTHERS) * G * fours(F) * C * ((QUADS := whole_fours(N*OH*OW)) * KH*KW
-    - N * (ROWS := whole_fours(OW - (ALONE := unless(APART := several(KW) * max(some(X_s2 - C), several(dilations_1)))
-    * none(left_of_fours(N*OH))
+    - N * (ROWS := whole_fours(MIDDLE := OW
+    - (ALONE := unless(APART := several(KW) * max(some(X_s2 - C), several(dilations_1))) * none(left_of_fours(N*OH))
     * (SIDES := min(OW, steps(min(X_o2, pads_1), strides_1) + (OW == Y_n2) * steps(max(X_o2, pads_1) - pads_1, strides_1))))))
     * (OH == Y_n1) * beyond(X_o1, strides_0) / dilations_0 * KW
-    - some(ALONE) * N*OH / 4 * (OW == Y_n2) * beyond(X_o2, strides_1) * KH)
+    - some(ALONE) * whole_fours(N*OH) * (OW == Y_n2) * beyond(X_o2, strides_1) * KH)
   pixel_taps: (PIXEL_FOURS := G * fours(F) * (LEFT := left_of_fours(N*OH*OW))) * KH*KW*C
   runs: (G * fours(F) * QUADS + PIXEL_FOURS) * KH + G * KH * (APART * N*OH*OW*KW + unless(APART)
-    * (EDGES := unless(ALONE) * N*OH*SIDES + N * max(0, OW - 4*ROWS)
+    * (EDGES := unless(ALONE) * N*OH*SIDES + N * (ALONE + left_of_fours(MIDDLE))
     * (steps(min(X_o1, pads_0), strides_0) + (OH == Y_n1) * steps(max(X_o1, pads_0) - pads_0, strides_0))))
   turns: some(N) + G * fours(N*OH*OW)
-  stores: G * sixteens(F) * (QUADS + LEFT
-    + 3 * max(some(ALONE), some(Y_s1 - OW*Y_s2)) * (QUADS - N*OH*ROWS - ALONE*whole_fours(N*OH)))
+  stores: G * sixteens(F) * (unless(UNEVEN := max(some(ALONE), some(Y_s1 - OW*Y_s2))) * (QUADS + LEFT)
+    + UNEVEN * (N*OH * (ROWS + left_of_fours(MIDDLE)) + ALONE*whole_fours(N*OH)))
   copied: G * KH*KW*C * max(APART * N*OH*OW, EDGES)
   results: (RESULTS := N*OH*OW * G*F) + SUMS * RESULTS
   behind: RESULTS * FUSED
