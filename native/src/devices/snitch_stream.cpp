@@ -126,7 +126,7 @@ void Stream::fetch(int64_t now) {
             leave("reads outside of the memory next to the hart, the only one it reaches", address);
             return;
         }
-        put_in(fifo_[(first_ + waiting_++) % most], offset, now);
+        put_in((first_ + waiting_++) & ring_, offset, now);
         if (machine_.checks().on())
             machine_.check(hart_, job_.op, address, *hart_.near->memory, offset, 8, AccessKind::load, now);
     }
@@ -135,6 +135,12 @@ void Stream::fetch(int64_t now) {
         queued_ = false;
         begin(behind_, now);
     }
+}
+
+void Stream::leave_room(int64_t now) {
+    --waiting_;
+    if (active_ || queued_)
+        fetch(now);
 }
 
 bool Stream::look_up(uint32_t &address, int64_t now) {

@@ -60,6 +60,10 @@ struct BankSlots {
         const int64_t first = std::max<int64_t>(at - from, 0);
         if (first >= known)
             return at;
+        if ((taken >> first & 1) == 0) [[likely]] {
+            taken |= uint64_t{1} << first;
+            return from + first;
+        }
         const int64_t found = first + std::countr_one(taken >> first);
         if (found < known)
             taken |= uint64_t{1} << found;
