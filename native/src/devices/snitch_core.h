@@ -79,12 +79,13 @@ class SnitchCore final : public HartExtension {
     };
 
     // An instruction of a loop that was executed before, with all that is the same in each turn.
+    enum class Way : uint8_t { call, multiply_add, multiply_add_singles, dot_products }; // how it is computed
     struct Step {
         FloatResult (*compute)(uint64_t, uint64_t, uint64_t, uint32_t) = nullptr;
         // Registers, and where it stands when the target can be written.
         uint8_t first = unread, second = unread, third = unread, target = unread, target_place = unread;
         uint8_t latency = 0;
-        uint16_t code = 0;
+        Way way = Way::call;
     };
 
     Entry entry_of(const Op *op, uint32_t operand, int64_t from) const;
@@ -134,9 +135,10 @@ class SnitchCore final : public HartExtension {
     int64_t step_time(const Step &step) const;
     void execute(const Step &step, int64_t time);
     void put_in_stream(const Step &step, uint64_t value, int64_t ready);
+    bool compute_at_once(const Step &step, uint64_t a, uint64_t b, uint64_t c, uint64_t &result) const;
     uint64_t compute_step(const Step &step, uint64_t a, uint64_t b, uint64_t c);
-    // Whether the next step is issued in this cycle, in which others go on as well, and all of that: then it says when
-    // the one behind it comes.
+    static Way way_of(uint16_t code);
+    // Whether all that it does in this cycle is a step, and that: it says when the one behind it comes.
     bool is_stepping() const { return steps_ != 0 && planned_; }
     int64_t take_step(int64_t now);
     // Goes on with these; false where there is nothing to do until `next`.
@@ -170,21 +172,22 @@ class SnitchCore final : public HartExtension {
     uint32_t steps_ = 0;              // of the loop that is executed step by step; 0: none is
     uint32_t turns_ = 0;              // of that loop behind this one
     const Step *step_ = nullptr;      // the next of them
+    const Step *steps_end_ = nullptr; // behind the last
     uint32_t known_steps_ = 0;        // of the loop whose setup is `known_setup_`
     uint64_t known_setup_ = ~uint64_t{0};
     std::array<Step, 32> body_{};
     const Entry *innermost_ = nullptr;     // the setup of the last of the loops that run
     uint64_t executed_ = 0, repeated_ = 0; // instructions; those beside that the sequencer repeated
     uint32_t held_ = 0;                    // instructions in the queue
-    uint32_t stream_registers_ = 0;        // all while streams are on (CSR 0x7c0), or none
-    uint64_t reading_ = 0;                 // those from which streams are read, as bits
-    uint32_t formats_ = 0;                 // CSR 0x800
-    bool unfenced_ = false;                // stores since the last result for an integer register
+    std::vector<std::unique_ptr<Stream>> streams_;
+    uint32_t stream_registers_ = 0; // all while streams are on (CSR 0x7c0), or none
+    uint64_t reading_ = 0;          // those from which streams are read, as bits
+    uint32_t formats_ = 0;          // CSR 0x800
+    bool unfenced_ = false;         // stores since the last result for an integer register
     // When each register can be read, also where it is a stream, and written; behind them, when each stream takes one.
     std::array<int64_t, 2 * unread + 1> ready_{};
     std::array<int64_t, unread> hidden_ready_{}; // of registers behind streams
     std::array<Entry, places> queue_{};          // what is to be executed, and bodies of loops until these end
-    std::vector<std::unique_ptr<Stream>> streams_;
     std::vector<Loop> running_;
     std::vector<uint64_t> collecting_; // loops whose bodies are not complete
     const SnitchSettings settings_;

@@ -86,7 +86,7 @@ HOT uint64_t SnitchCore::take_from_stream(uint32_t number, int64_t time) {
         return value;
     value = stream.take(time);
     if (stream.flows()) [[likely]]
-        ready_[number] = stream.ready();
+        ready_[number] = stream.ready_flowing();
     else
         look_at_stream(number);
     return value;
@@ -140,13 +140,6 @@ bool SnitchCore::execute_access(const Entry &entry, Places places, int64_t time)
         value |= ~uint64_t{0} << (8 * size);
     result_to(op, places >> target_place, value, at + entry.latency);
     return true;
-}
-
-// The most frequent instruction of all, where a result was inexact before; false where more has to be looked at.
-HOT bool multiply_add_usual(uint64_t a, uint64_t b, uint64_t c, uint64_t &result) {
-    namespace host = float64_host;
-    result = host::bits(std::fma(host::number(a), host::number(b), host::number(c)));
-    return host::is_plain(result);
 }
 
 // With all formats, rounding modes and flags.
@@ -291,12 +284,13 @@ void SnitchCore::find_steps(const Loop &loop) {
                         place(target_place),
                         static_cast<uint8_t>(target_place_of(place(target_place))),
                         each.latency,
-                        each.op->code};
+                        way_of(each.op->code)};
         }
         known_steps_ = usual ? static_cast<uint32_t>(count) : 0;
     }
     steps_ = is_usual() ? known_steps_ : 0;
     step_ = body_.data();
+    steps_end_ = step_ + steps_;
     turns_ = innermost_->iterations - loop.iteration;
 }
 
@@ -322,6 +316,30 @@ const Op *SnitchCore::op_of(const Step &step) const {
     result_to(op_of(step), step.target, value, ready);
 }
 
+SnitchCore::Way SnitchCore::way_of(uint16_t code) {
+    return code == op_x_fmadd_d        ? Way::multiply_add
+           : code == op_x_vfmac_s      ? Way::multiply_add_singles
+           : code == op_x_vfdotpex_s_h ? Way::dot_products
+                                       : Way::call;
+}
+
+// The most frequent instructions, where no flag can be new; false where more has to be looked at.
+HOT bool SnitchCore::compute_at_once(const Step &step, uint64_t a, uint64_t b, uint64_t c, uint64_t &result) const {
+    namespace host = float64_host;
+    FloatState state{rounding_mode::nearest_even, flags()};
+    switch (step.way) {
+    case Way::multiply_add:
+        result = host::bits(std::fma(host::number(a), host::number(b), host::number(c)));
+        return host::is_plain(result) && float32_host::knows_inexact(state);
+    case Way::multiply_add_singles:
+        return float_lanes::multiply_add_singles(a, b, c, result) && float32_host::knows_inexact(state);
+    case Way::dot_products:
+        return float_lanes::dot_products(a, b, c, result, state) && state.flags == flags();
+    default:
+        return false;
+    }
+}
+
 HOT void SnitchCore::execute(const Step &step, int64_t time) {
     time_ = time + 1;
     ++repeated_;
@@ -329,7 +347,7 @@ HOT void SnitchCore::execute(const Step &step, int64_t time) {
     const uint64_t b = operand_of(step.second, time);
     const uint64_t c = operand_of(step.third, time);
     uint64_t value = 0;
-    if (step.code != op_x_fmadd_d || (flags() & float_flag::inexact) == 0 || !multiply_add_usual(a, b, c, value))
+    if (!compute_at_once(step, a, b, c, value))
         value = compute_step(step, a, b, c);
     if (is_stream(step.target)) [[unlikely]] {
         put_in_stream(step, value, time + step.latency);
@@ -360,7 +378,7 @@ HOT int64_t SnitchCore::take_step(int64_t now) {
     ++step_;
     execute(step, now);
     int64_t limit = now;
-    if (step_ == body_.data() + steps_ && !begin_turn()) [[unlikely]] {
+    if (step_ == steps_end_ && !begin_turn()) [[unlikely]] {
         planned_ = false;
         if (waits_ != Wait::none)
             end_wait(now, limit);
@@ -368,11 +386,7 @@ HOT int64_t SnitchCore::take_step(int64_t now) {
     }
     if (waits_ == Wait::stream) [[unlikely]] // until the loop ends, the queue stays as it is
         end_wait(now, limit);
-    const int64_t next = step_time(*step_);
-    planned_at_ = next;
-    if (next >= never) [[unlikely]] // until a stream is set up
-        scheduled_ = planned_ = false;
-    return next;
+    return planned_at_ = step_time(*step_);
 }
 
 HOT bool SnitchCore::repeat_steps(int64_t &limit, int64_t &next) {
@@ -381,7 +395,7 @@ HOT bool SnitchCore::repeat_steps(int64_t &limit, int64_t &next) {
         const Step &step = *step_;
         ++step_;
         execute(step, next);
-        if (step_ == body_.data() + steps_ && !begin_turn()) {
+        if (step_ == steps_end_ && !begin_turn()) {
             planned_ = false;
             if (waits_ != Wait::none)
                 end_wait(next, limit);
@@ -464,6 +478,8 @@ HOT void SnitchCore::take_turns(int64_t until) {
                 units[kept++] = &unit;
             else if (next < never)
                 times.push(unit, next);
+            else // until a stream is set up
+                unit.scheduled_ = unit.planned_ = false;
         }
         count = kept;
         if (kept == 0)

@@ -98,9 +98,13 @@ bool Stream::begin(const StreamJob &job, int64_t time) {
     return true;
 }
 
-void Stream::leave(const std::string &why, uint32_t address) {
-    machine_.fail(hart_, job_.op, "bad-access", "a stream " + why, address);
+void Stream::leave(const char *why, uint32_t address) {
+    machine_.fail(hart_, job_.op, "bad-access", std::string("a stream ") + why, address);
     active_ = flows_ = false;
+}
+
+void Stream::leave_near(uint32_t address) {
+    leave("reads outside of the memory next to the hart, the only one it reaches", address);
 }
 
 void Stream::next_row() {
@@ -123,7 +127,7 @@ void Stream::fetch(int64_t now) {
             return;
         const uint32_t offset = address - base_;
         if (offset >= size_) {
-            leave("reads outside of the memory next to the hart, the only one it reaches", address);
+            leave_near(address);
             return;
         }
         put_in((first_ + waiting_++) & ring_, offset, now);

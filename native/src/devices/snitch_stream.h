@@ -56,15 +56,17 @@ class Stream {
     // Whether nothing but that changes when an element is taken.
     bool flows() const { return flows_; }
     // Takes the next element, if it is given once more: then nothing changes at all.
-    bool take_again(uint64_t &value) {
+    [[gnu::always_inline]] bool take_again(uint64_t &value) {
         value = values_[first_];
         if (repeats_[first_] == 0)
             return false;
         --repeats_[first_];
         return true;
     }
+    // From when the next element of a stream that flows is there.
+    int64_t ready_flowing() const { return ready_[first_]; }
     // The same for the last time.
-    uint64_t take(int64_t time) {
+    [[gnu::always_inline]] uint64_t take(int64_t time) {
         const uint32_t place = first_;
         const uint64_t value = values_[place];
         first_ = (place + 1) & ring_;
@@ -83,11 +85,11 @@ class Stream {
     // Asks for elements while there is room for them.
     void fetch(int64_t now);
     // For one, behind those of a full FIFO of which one was taken: most of what streams do.
-    void fetch_next(uint32_t place, int64_t now) {
+    [[gnu::always_inline]] void fetch_next(uint32_t place, int64_t now) {
         const uint32_t offset = next_address() - base_;
         if (offset >= size_) [[unlikely]] {
             --waiting_;
-            leave("reads outside of the memory next to the hart, the only one it reaches", base_ + offset);
+            leave_near(base_ + offset);
             return;
         }
         put_in(place, offset, now);
@@ -95,7 +97,7 @@ class Stream {
             fetch(now);
     }
     void leave_room(int64_t now);
-    void put_in(uint32_t place, uint32_t offset, int64_t now) {
+    [[gnu::always_inline]] void put_in(uint32_t place, uint32_t offset, int64_t now) {
         ready_[place] = request(offset, now, now) + latency_;
         repeats_[place] = repeat_;
         std::memcpy(&values_[place], data_ + offset, sizeof values_[place]);
@@ -113,7 +115,7 @@ class Stream {
     // On to the start of the next innermost loop, or the end of the job.
     void next_row();
     // The cycle in which an element's bank serves it.
-    int64_t request(uint32_t offset, int64_t now, int64_t at) {
+    [[gnu::always_inline]] int64_t request(uint32_t offset, int64_t now, int64_t at) {
         int64_t served = std::max({at, own_port_, *port_});
         if (bank_slots_ != nullptr)
             served = bank_slots_[(offset >> bank_shift_) & bank_mask_].take(now, served);
@@ -122,7 +124,8 @@ class Stream {
     }
     // From the address of an index to that of its element; false after a fault.
     bool look_up(uint32_t &address, int64_t now);
-    void leave(const std::string &why, uint32_t address);
+    void leave(const char *why, uint32_t address);
+    void leave_near(uint32_t address);
 
     // What each element needs comes first.
     bool flows_ = false;  // the FIFO is full whenever nothing is taken, and nobody looks at single elements

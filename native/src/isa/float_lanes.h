@@ -9,6 +9,9 @@
 #include <bit>
 #include <cfenv>
 #include <cstdint>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 namespace tilewright {
 
@@ -37,6 +40,7 @@ using TwoWords = uint32_t __attribute__((vector_size(8)));
 using TwoFloats = float __attribute__((vector_size(8)));
 using Doubles = double __attribute__((vector_size(16)));
 using Longs = int64_t __attribute__((vector_size(16)));
+using Pair = uint64_t __attribute__((vector_size(16)));
 
 // Which operands make a sum, and with which signs: product (or the first operand) and addend.
 struct Terms {
@@ -54,14 +58,31 @@ template <class Vector> bool any(Vector lanes) {
     return (both[0] | both[1]) != 0;
 }
 
+// Whether both singles are usual numbers above the smallest; false for a few that are as well.
+inline bool are_plain(uint64_t singles) {
+    constexpr uint64_t exponents = 0x7f8000007f800000, ones = 0x0080000000800000, signs = 0x8000000080000000;
+    const uint64_t found = singles & exponents; // of each 2 to 254: neither more carries nor less borrows
+    return ((found + ones) & signs) == 0 && (((found | signs) - 2 * ones) & signs) == signs;
+}
+
 // Whether both singles are usual numbers, or zero where the exact results are.
 inline bool are_plain(TwoFloats found, Doubles exact) {
     const uint64_t bits = std::bit_cast<uint64_t>(found);
+    if (are_plain(bits)) [[likely]]
+        return true;
     const auto low = static_cast<uint32_t>(bits), high = static_cast<uint32_t>(bits >> 32);
     return (float32_host::is_plain(low) || exact[0] == 0) && (float32_host::is_plain(high) || exact[1] == 0);
 }
 
-inline Doubles widened(uint64_t singles) { return __builtin_convertvector(std::bit_cast<TwoFloats>(singles), Doubles); }
+// The first two singles as doubles.
+inline Doubles widened(Floats singles) {
+#ifdef __SSE2__
+    return _mm_cvtps_pd(singles); // gcc would convert one after the other
+#else
+    return Doubles{singles[0], singles[1]};
+#endif
+}
+inline Doubles widened(uint64_t singles) { return widened(std::bit_cast<Floats>(Pair{singles, 0})); }
 
 // Two singles: rounded once more than the sums, which matters only half-way between two singles.
 inline bool singles(Terms terms, uint64_t a, uint64_t b, uint64_t c, uint64_t &result, FloatState &state) {
@@ -80,10 +101,17 @@ inline bool singles(Terms terms, uint64_t a, uint64_t b, uint64_t c, uint64_t &r
         return false;
     if (!float32_host::knows_inexact(state)) {
         const bool sum_inexact = terms.sum && any(sum_error(product, addend, sum) != 0);
-        float32_host::note_inexact(sum_inexact || any(__builtin_convertvector(found, Doubles) != sum), state);
+        float32_host::note_inexact(sum_inexact || any(widened(std::bit_cast<uint64_t>(found)) != sum), state);
     }
     result = std::bit_cast<uint64_t>(found);
     return true;
+}
+
+// a * b + c of two singles where a result was inexact before.
+inline bool multiply_add_singles(uint64_t a, uint64_t b, uint64_t c, uint64_t &result) {
+    const auto x = std::bit_cast<TwoFloats>(a), y = std::bit_cast<TwoFloats>(b), z = std::bit_cast<TwoFloats>(c);
+    result = std::bit_cast<uint64_t>(TwoFloats{std::fma(x[0], y[0], z[0]), std::fma(x[1], y[1], z[1])});
+    return are_plain(result);
 }
 
 // Whether a half among four is infinite or no number: a carry out of its exponent.
@@ -133,19 +161,20 @@ inline bool dot_products(uint64_t a, uint64_t b, uint64_t c, uint64_t &result, F
         return false;
     // Those of even lanes, then those of odd ones.
     constexpr uint64_t even = 0x0000ffff0000ffff;
-    using Pair = uint64_t __attribute__((vector_size(16)));
     const Floats x = from_halves(std::bit_cast<Words>(Pair{a & even, a >> 16 & even}));
     const Floats y = from_halves(std::bit_cast<Words>(Pair{b & even, b >> 16 & even}));
-    const Pair products = std::bit_cast<Pair>(x * y); // exact
-    const Doubles first = widened(products[0]), second = widened(products[1]), addend = widened(c);
+    const Floats products = x * y; // exact
+    const Doubles first = widened(products), addend = widened(c);
+    const Doubles second = widened(Floats{products[2], products[3], products[2], products[3]});
     const Doubles both = first + second, sum = both + addend;
-    if (any((sum_error(first, second, both) != 0) | (sum_error(both, addend, sum) != 0))) [[unlikely]]
+    const auto error = std::bit_cast<Pair>(sum_error(first, second, both));
+    if (any((error | std::bit_cast<Pair>(sum_error(both, addend, sum))) << 1)) [[unlikely]] // zeros have but a sign
         return false;
     const TwoFloats found = __builtin_convertvector(sum, TwoFloats);
     if (!are_plain(found, sum)) [[unlikely]]
         return false;
     if (!float32_host::knows_inexact(state))
-        float32_host::note_inexact(any(__builtin_convertvector(found, Doubles) != sum), state);
+        float32_host::note_inexact(any(widened(std::bit_cast<uint64_t>(found)) != sum), state);
     result = std::bit_cast<uint64_t>(found);
     return true;
 }
