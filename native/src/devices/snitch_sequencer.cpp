@@ -36,21 +36,6 @@ void SnitchCore::look_at_stream(uint32_t number) {
     ready_[target_place_of(number)] = writes ? stream.room() : never;
 }
 
-void SnitchCore::set_streaming(bool on) {
-    if (on == is_streaming())
-        return;
-    const auto count = static_cast<uint32_t>(streams_.size());
-    stream_registers_ = on ? count : 0;
-    reading_ = 0;
-    for (uint32_t i = 0; i < count; ++i)
-        if (on) {
-            hidden_ready_[i] = ready_[i];
-            look_at_stream(i);
-        } else {
-            ready_[i] = hidden_ready_[i];
-        }
-}
-
 HOT SnitchCore::Places SnitchCore::places_of(const Entry &next) const {
     if (innermost_ == nullptr || innermost_->stagger == 0)
         return next.places;
@@ -103,11 +88,6 @@ HOT void SnitchCore::result_to(const Op *op, uint32_t number, uint64_t value, in
     ready_[number] = ready;
 }
 
-bool SnitchCore::refuse(const Op *op, const char *kind, const char *why) {
-    machine_.fail(hart_, op, kind, why, hart_.code->pc_of(op));
-    return false;
-}
-
 bool SnitchCore::execute_access(const Entry &entry, Places places, int64_t time) {
     const Op *op = entry.op;
     const uint32_t address = entry.operand;
@@ -149,13 +129,6 @@ bool SnitchCore::execute_access(const Entry &entry, Places places, int64_t time)
         return refuse(entry.op, "illegal-instruction", "a rounding mode that does not exist");
     result.unboxed = call.unboxed;
     return true;
-}
-
-void SnitchCore::tell_unboxed(const Op *op) {
-    machine_.report(Check::unboxed,
-                    "an operand of " + std::string(row_of(op->code).name) +
-                        " is not boxed (its upper bits are not all ones), so that it counts as a NaN",
-                    hart_, hart_.code->pc_of(op), hart_.code->pc_of(op));
 }
 
 HOT bool SnitchCore::execute(const Entry &entry, Places places, int64_t time) {
@@ -202,22 +175,6 @@ bool SnitchCore::issue(const Entry &entry, int64_t &at) {
     if (at >= never)
         return refuse(entry.op, "stream", "an instruction reads a stream that no job brings anything to");
     return execute(entry, entry.places, at);
-}
-
-void SnitchCore::add(const Entry &entry) {
-    const uint64_t number = behind_++;
-    queue_[number % places] = entry;
-    if (entry.kind == Kind::loop) {
-        collecting_.push_back(number);
-        return;
-    }
-    ++held_;
-    accesses_ += entry.kind != Kind::compute ? 1 : 0;
-    for (const uint64_t loop : collecting_)
-        if (Entry &setup = queue_[loop % places]; --setup.left == 0)
-            setup.end = number + 1;
-    while (!collecting_.empty() && this->entry(collecting_.back()).left == 0)
-        collecting_.pop_back();
 }
 
 HOT bool SnitchCore::find_next() {
@@ -447,14 +404,6 @@ void SnitchCore::end_or_repeat() {
     forget_done();
 }
 
-void SnitchCore::wake_self(int64_t time) {
-    if (scheduled_)
-        return;
-    scheduled_ = true;
-    turn = hart_.turn;
-    machine_.schedule(hart_.group->machine_time(std::max(time, time_)), *this);
-}
-
 HOT void SnitchCore::take_turns(int64_t until) {
     // The units of this cycle in their order, all of one kind. Those that go on in the next one need no queue in between
     // while nobody else comes.
@@ -544,62 +493,6 @@ bool SnitchCore::go_through_queue(int64_t &limit, int64_t &next) {
             return true;
     }
     return false;
-}
-
-bool SnitchCore::is_over(Wait reason) const {
-    return reason == Wait::room     ? held_ < settings_.buffer
-           : reason == Wait::stream ? awaited_->accepts()
-           : reason == Wait::access ? !touches(awaited_address_)
-                                    : is_empty();
-}
-
-bool SnitchCore::touches(uint32_t address) const {
-    for (uint64_t number = first_; number < behind_; ++number)
-        if (const Entry &each = entry(number);
-            (each.kind == Kind::load || each.kind == Kind::store) && each.operand / 8 == address / 8)
-            return true;
-    return false;
-}
-
-Outcome SnitchCore::before_access(uint32_t address) {
-    if (!touches(address))
-        return Outcome::done;
-    awaited_address_ = address;
-    return wait(Wait::access);
-}
-
-Outcome SnitchCore::wait(Wait reason) {
-    waits_ = reason;
-    hart_.state = HartState::asleep;
-    return Outcome::asleep;
-}
-
-Outcome SnitchCore::repeat(const Op *op, uint32_t iterations) {
-    const uint32_t body =
-        (static_cast<uint32_t>(op->imm) & 0x7ff) + 1; // bit 31: until the intersection of streams ends
-    if ((op->imm & 0x800) != 0 || body > settings_.buffer || collecting_.size() >= settings_.loops) {
-        machine_.fail(hart_, op, "frep",
-                      (op->imm & 0x800) != 0    ? "loops that end with an intersection of streams are not modelled"
-                      : body > settings_.buffer ? "the body of " + std::to_string(body) +
-                                                      " instructions is longer than the sequencer's buffer of " +
-                                                      std::to_string(settings_.buffer)
-                                                : "a loop inside of a loop is more than this sequencer has",
-                      hart_.code->pc_of(op));
-        return Outcome::fault;
-    }
-    if (held_ + body > settings_.buffer && held_ != 0 && collecting_.empty())
-        return wait(Wait::end);
-    Entry setup;
-    setup.kind = Kind::loop;
-    setup.left = body;
-    setup.iterations = iterations & 0xffff;
-    setup.inner = op->code == op_frep_i;
-    setup.stagger_max = op->rs2 >> 4;
-    const uint32_t mask = op->rs2; // bits: rd, rs1, rs2, rs3
-    setup.stagger = (mask & 1) << target_place | (mask >> 1 & 1) << first_place | (mask >> 2 & 1) << second_place |
-                    (mask >> 3 & 1) << third_place;
-    add(setup);
-    return Outcome::done;
 }
 
 } // namespace tilewright
