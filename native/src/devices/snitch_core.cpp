@@ -16,7 +16,8 @@ SnitchCore::SnitchCore(Machine &machine, Hart &hart, const SnitchSettings &setti
     : machine_(machine), hart_(hart), settings_(settings) {
     // The first stream has the port of the core's own loads and stores.
     for (uint32_t i = 0; i < settings.streams; ++i)
-        streams_.emplace_back(machine, hart, settings.stream, i == 0 ? &hart.port_free : nullptr);
+        streams_.push_back(
+            std::make_unique<Stream>(machine, hart, settings.stream, i == 0 ? &hart.port_free : nullptr));
 }
 
 SnitchCore::Entry SnitchCore::entry_of(const Op *op, uint32_t operand, int64_t from) const {
@@ -76,12 +77,12 @@ Outcome SnitchCore::configure(uint32_t address, uint32_t value, const Op *op, in
         return Outcome::fault;
     }
     for (size_t i = 0; i < streams_.size(); ++i)
-        if ((number == all_streams || number == i) && !streams_[i].accepts()) {
-            awaited_ = &streams_[i];
+        if ((number == all_streams || number == i) && !streams_[i]->accepts()) {
+            awaited_ = streams_[i].get();
             return wait(Wait::stream);
         }
     for (size_t i = 0; i < streams_.size(); ++i)
-        if ((number == all_streams || number == i) && !streams_[i].write(place, value, op, time)) {
+        if ((number == all_streams || number == i) && !streams_[i]->write(place, value, op, time)) {
             machine_.fail(hart_, op, "stream", "a stream has no register " + std::to_string(place),
                           hart_.code->pc_of(op));
             return Outcome::fault;
@@ -103,7 +104,7 @@ Outcome SnitchCore::special(const Op *op, uint32_t first, uint32_t second, uint3
     case op_scfgr: {
         const uint32_t address = op->code == op_scfgr ? second : static_cast<uint32_t>(op->imm);
         if ((address & 31) < streams_.size())
-            result = streams_[address & 31].read(address >> 5 & 127);
+            result = streams_[address & 31]->read(address >> 5 & 127);
         return Outcome::done;
     }
     case op_frep_o:
@@ -174,6 +175,8 @@ class SnitchCores final : public Device {
         given.offload = settings["offload_cycles"];
         given.back = settings["back_cycles"];
         given.ahead = settings["ahead_cycles"];
+        if (settings.word("stream_depth") > Stream::most)
+            throw std::invalid_argument("streams hold at most " + std::to_string(Stream::most) + " elements");
         given.stream = {settings.word("stream_depth"), settings["stream_latency"], settings["stream_start"],
                         settings.word("stream_bytes")};
         for (uint32_t i = 0; i < settings.word("harts"); ++i) {

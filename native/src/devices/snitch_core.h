@@ -29,7 +29,7 @@ class SnitchCore final : public HartExtension {
   public:
     SnitchCore(Machine &machine, Hart &hart, const SnitchSettings &settings);
 
-    void go_on(int64_t limit) override;
+    void go_on(int64_t until) override;
     Outcome offload(const Op *op, uint32_t operand, int64_t &time) override;
     bool is_queueing() const override { return is_streaming() || !is_empty(); }
     Outcome before_access(uint32_t address) override;
@@ -40,7 +40,7 @@ class SnitchCore final : public HartExtension {
 
     Idma *dma = nullptr;
     SnitchCluster *cluster = nullptr;
-    uint64_t executed() const { return executed_; }
+    uint64_t executed() const { return executed_ + repeated_; }
     uint64_t repeated() const { return repeated_; }
 
   private:
@@ -49,6 +49,8 @@ class SnitchCore final : public HartExtension {
     using Places = uint32_t;
     enum : uint32_t { first_place = 0, second_place = 8, third_place = 16, target_place = 24 };
     static constexpr uint32_t unread = 32;
+    // The place of a register among the times from which registers can be written: streams have one of their own.
+    uint32_t target_place_of(uint32_t number) const { return number + (is_stream(number) ? unread + 1 : 0); }
 
     // An instruction for the subsystem, or the setup of a loop over those behind it.
     enum class Kind : uint8_t { compute, load, store, loop };
@@ -77,12 +79,13 @@ class SnitchCore final : public HartExtension {
     };
 
     // An instruction of a loop that was executed before, with all that is the same in each turn.
+    enum class Way : uint8_t { call, multiply_add, multiply_add_singles, dot_products }; // how it is computed
     struct Step {
-        const Op *op = nullptr;
-        FloatResult (*compute)(uint64_t, uint64_t, uint64_t) = nullptr;
-        uint16_t code = 0;
-        uint8_t first = unread, second = unread, third = unread, target = unread; // registers
+        FloatResult (*compute)(uint64_t, uint64_t, uint64_t, uint32_t) = nullptr;
+        // Registers, and where it stands when the target can be written.
+        uint8_t first = unread, second = unread, third = unread, target = unread, target_place = unread;
         uint8_t latency = 0;
+        Way way = Way::call;
     };
 
     Entry entry_of(const Op *op, uint32_t operand, int64_t from) const;
@@ -98,8 +101,9 @@ class SnitchCore final : public HartExtension {
     bool compute_unusual(const Entry &entry, FloatCall &call, FloatResult &result);
     bool refuse(const Op *op, const char *kind, const char *why);
     void tell_unboxed(const Op *op);
-    // Whether rounding is to nearest-even, and a result was inexact before.
-    bool is_usual() const { return (hart_.fcsr & (7u << 5 | float_flag::inexact)) == float_flag::inexact; }
+    // Whether rounding is to nearest-even.
+    bool is_usual() const { return (hart_.fcsr & 7u << 5) == 0; }
+    uint32_t flags() const { return hart_.fcsr & 31; }
     uint64_t operand_of(uint32_t number, int64_t time);
     void result_to(const Op *op, uint32_t number, uint64_t value, int64_t ready);
     bool is_streaming() const { return stream_registers_ != 0; }
@@ -107,6 +111,7 @@ class SnitchCore final : public HartExtension {
     void set_streaming(bool on);
     // Looks when a stream brings or takes its next element.
     void look_at_stream(uint32_t number);
+    uint64_t take_from_stream(uint32_t number, int64_t time);
     // The queue is a ring, which holds more than the sequencer: setups of loops are in it, too.
     static constexpr uint64_t places = 128;
     const Entry &entry(uint64_t number) const { return queue_[number % places]; }
@@ -114,6 +119,11 @@ class SnitchCore final : public HartExtension {
     bool is_empty() const { return first_ == behind_; }
     void add(const Entry &entry);
     void wake_self(int64_t time);
+    // Goes on until `limit`, the last cycle in which nobody else does anything, and says when it goes on; `never` where
+    // it waits for the hart.
+    int64_t take_turn(int64_t limit);
+    void take_turns(int64_t until);
+    void take_turns_wide(int64_t until);
     // Goes to the next instruction in the queue; false where there is none yet.
     bool find_next();
     // Behind the instruction that was executed: on, or back to the start of its loop.
@@ -121,11 +131,23 @@ class SnitchCore final : public HartExtension {
     void end_or_repeat();
     // Finds the steps of a loop that begins a further turn; none where they are not all usual ones.
     void find_steps(const Loop &loop);
+    // When a step can be issued at the earliest.
     int64_t step_time(const Step &step) const;
-    // Goes on with these; false where there is nothing to do until later.
-    bool repeat_steps(int64_t &limit);
+    void execute(const Step &step, int64_t time);
+    void put_in_stream(const Step &step, uint64_t value, int64_t ready);
+    bool compute_at_once(const Step &step, uint64_t a, uint64_t b, uint64_t c, uint64_t &result) const;
+    uint64_t compute_step(const Step &step, uint64_t a, uint64_t b, uint64_t c);
+    static Way way_of(uint16_t code);
+    // Whether all that it does in this cycle is a step, and that: it says when the one behind it comes.
+    bool is_stepping() const { return steps_ != 0 && planned_; }
+    int64_t take_step(int64_t now);
+    // Goes on with these; false where there is nothing to do until `next`.
+    bool repeat_steps(int64_t &limit, int64_t &next);
+    bool begin_turn();
+    void end_steps();
+    const Op *op_of(const Step &step) const;
     // Goes on with other instructions; true where steps come next.
-    bool go_through_queue(int64_t &limit);
+    bool go_through_queue(int64_t &limit, int64_t &next);
     void forget_done();
     static void count_turn(Loop &loop, const Entry &setup);
     // What the hart waits for: room in the queue, the end of all that is in it, or registers of a stream.
@@ -148,21 +170,24 @@ class SnitchCore final : public HartExtension {
     uint64_t first_ = 0, behind_ = 0; // numbers of the first entry of the queue, and of the next one to come
     uint64_t at_ = 0;                 // of the one that is next
     uint32_t steps_ = 0;              // of the loop that is executed step by step; 0: none is
+    uint32_t turns_ = 0;              // of that loop behind this one
+    const Step *step_ = nullptr;      // the next of them
+    const Step *steps_end_ = nullptr; // behind the last
     uint32_t known_steps_ = 0;        // of the loop whose setup is `known_setup_`
     uint64_t known_setup_ = ~uint64_t{0};
     std::array<Step, 32> body_{};
     const Entry *innermost_ = nullptr;     // the setup of the last of the loops that run
-    uint64_t executed_ = 0, repeated_ = 0; // instructions; those that the sequencer repeated
+    uint64_t executed_ = 0, repeated_ = 0; // instructions; those beside that the sequencer repeated
     uint32_t held_ = 0;                    // instructions in the queue
-    uint32_t stream_registers_ = 0;        // all while streams are on (CSR 0x7c0), or none
-    uint32_t reading_ = 0;                 // those from which streams are read, as bits
-    uint32_t formats_ = 0;                 // CSR 0x800
-    bool unfenced_ = false;                // stores since the last result for an integer register
-    // When each register can be read and written, also where it is a stream.
-    std::array<int64_t, unread + 1> source_ready_{}, target_ready_{};
+    std::vector<std::unique_ptr<Stream>> streams_;
+    uint32_t stream_registers_ = 0; // all while streams are on (CSR 0x7c0), or none
+    uint64_t reading_ = 0;          // those from which streams are read, as bits
+    uint32_t formats_ = 0;          // CSR 0x800
+    bool unfenced_ = false;         // stores since the last result for an integer register
+    // When each register can be read, also where it is a stream, and written; behind them, when each stream takes one.
+    std::array<int64_t, 2 * unread + 1> ready_{};
     std::array<int64_t, unread> hidden_ready_{}; // of registers behind streams
     std::array<Entry, places> queue_{};          // what is to be executed, and bodies of loops until these end
-    std::vector<Stream> streams_;
     std::vector<Loop> running_;
     std::vector<uint64_t> collecting_; // loops whose bodies are not complete
     const SnitchSettings settings_;

@@ -29,26 +29,11 @@ uint32_t bytes_of(const Op &op) {
 } // namespace
 
 void SnitchCore::look_at_stream(uint32_t number) {
-    const Stream &stream = streams_[number];
+    const Stream &stream = *streams_[number];
     const bool writes = stream.is_writing();
-    reading_ = (reading_ & ~(1u << number)) | (writes ? 0 : 1u) << number;
-    source_ready_[number] = writes ? hidden_ready_[number] : stream.ready();
-    target_ready_[number] = writes ? stream.room() : never;
-}
-
-void SnitchCore::set_streaming(bool on) {
-    if (on == is_streaming())
-        return;
-    const auto count = static_cast<uint32_t>(streams_.size());
-    stream_registers_ = on ? count : 0;
-    reading_ = 0;
-    for (uint32_t i = 0; i < count; ++i)
-        if (on) {
-            hidden_ready_[i] = source_ready_[i];
-            look_at_stream(i);
-        } else {
-            source_ready_[i] = target_ready_[i] = hidden_ready_[i];
-        }
+    reading_ = (reading_ & ~(uint64_t{1} << number)) | uint64_t{writes ? 0u : 1u} << number;
+    ready_[number] = writes ? hidden_ready_[number] : stream.ready();
+    ready_[target_place_of(number)] = writes ? stream.room() : never;
 }
 
 HOT SnitchCore::Places SnitchCore::places_of(const Entry &next) const {
@@ -67,8 +52,8 @@ HOT SnitchCore::Places SnitchCore::places_of(const Entry &next) const {
 HOT int64_t SnitchCore::issue_time(const Entry &entry, Places places) const {
     const auto place = [places](uint32_t where) { return places >> where & 0xff; };
     const int64_t here = std::max(time_, entry.from);
-    const int64_t sources = std::max(source_ready_[place(first_place)], source_ready_[place(second_place)]);
-    const int64_t others = std::max(source_ready_[place(third_place)], target_ready_[place(target_place)]);
+    const int64_t sources = std::max(ready_[place(first_place)], ready_[place(second_place)]);
+    const int64_t others = std::max(ready_[place(third_place)], ready_[target_place_of(place(target_place))]);
     const int64_t at = std::max(here, std::max(sources, others));
     return entry.kind == Kind::compute ? at : std::max(at, hart_.port_free);
 }
@@ -76,10 +61,17 @@ HOT int64_t SnitchCore::issue_time(const Entry &entry, Places places) const {
 HOT uint64_t SnitchCore::operand_of(uint32_t number, int64_t time) {
     if ((reading_ >> number & 1) == 0)
         return hart_.f[number];
-    Stream &stream = streams_[number];
-    const uint64_t value = stream.take(time);
+    return take_from_stream(number, time);
+}
+
+HOT uint64_t SnitchCore::take_from_stream(uint32_t number, int64_t time) {
+    Stream &stream = *streams_[number];
+    uint64_t value = 0;
+    if (stream.take_again(value))
+        return value;
+    value = stream.take(time);
     if (stream.flows()) [[likely]]
-        source_ready_[number] = stream.ready();
+        ready_[number] = stream.ready_flowing();
     else
         look_at_stream(number);
     return value;
@@ -88,17 +80,12 @@ HOT uint64_t SnitchCore::operand_of(uint32_t number, int64_t time) {
 HOT void SnitchCore::result_to(const Op *op, uint32_t number, uint64_t value, int64_t ready) {
     if (is_stream(number)) {
         unfenced_ = true;
-        streams_[number].put(value, op, ready);
+        streams_[number]->put(value, op, ready);
         look_at_stream(number);
         return;
     }
     hart_.f[number] = value;
-    source_ready_[number] = target_ready_[number] = ready;
-}
-
-bool SnitchCore::refuse(const Op *op, const char *kind, const char *why) {
-    machine_.fail(hart_, op, kind, why, hart_.code->pc_of(op));
-    return false;
+    ready_[number] = ready;
 }
 
 bool SnitchCore::execute_access(const Entry &entry, Places places, int64_t time) {
@@ -135,18 +122,6 @@ bool SnitchCore::execute_access(const Entry &entry, Places places, int64_t time)
     return true;
 }
 
-// Jumps through pointers cost more on many hosts than what the most frequent instruction computes.
-HOT FloatResult compute_usual(uint16_t code, FloatResult (*compute)(uint64_t, uint64_t, uint64_t), uint64_t a,
-                              uint64_t b, uint64_t c) {
-    namespace host = float64_host;
-    if (code == op_x_fmadd_d && host::takes(a) && host::takes(b) && host::takes(c)) [[likely]] {
-        const uint64_t result = host::bits(std::fma(host::number(a), host::number(b), host::number(c)));
-        if (host::is_plain(result)) [[likely]]
-            return {result, 0, false};
-    }
-    return compute(a, b, c);
-}
-
 // With all formats, rounding modes and flags.
 [[gnu::noinline]] bool SnitchCore::compute_unusual(const Entry &entry, FloatCall &call, FloatResult &result) {
     call.formats = formats_;
@@ -156,16 +131,9 @@ HOT FloatResult compute_usual(uint16_t code, FloatResult (*compute)(uint64_t, ui
     return true;
 }
 
-void SnitchCore::tell_unboxed(const Op *op) {
-    machine_.report(Check::unboxed,
-                    "an operand of " + std::string(row_of(op->code).name) +
-                        " is not boxed (its upper bits are not all ones), so that it counts as a NaN",
-                    hart_, hart_.code->pc_of(op), hart_.code->pc_of(op));
-}
-
 HOT bool SnitchCore::execute(const Entry &entry, Places places, int64_t time) {
     time_ = time + 1;
-    ++executed_;
+    ++(entry.repeated ? repeated_ : executed_);
     if (entry.kind != Kind::compute)
         return execute_access(entry, places, time);
     const FloatRow &row = *entry.row;
@@ -182,7 +150,7 @@ HOT bool SnitchCore::execute(const Entry &entry, Places places, int64_t time) {
         call.c = operand_of(places >> third_place & 0xff, time);
     FloatResult result{};
     if (entry.usual && is_usual()) [[likely]] {
-        result = compute_usual(op->code, row.compute_usual, call.a, call.b, call.c);
+        result = row.compute_usual(call.a, call.b, call.c, flags());
         hart_.fcsr |= result.flags;
     } else if (!compute_unusual(entry, call, result)) {
         return false;
@@ -207,22 +175,6 @@ bool SnitchCore::issue(const Entry &entry, int64_t &at) {
     if (at >= never)
         return refuse(entry.op, "stream", "an instruction reads a stream that no job brings anything to");
     return execute(entry, entry.places, at);
-}
-
-void SnitchCore::add(const Entry &entry) {
-    const uint64_t number = behind_++;
-    queue_[number % places] = entry;
-    if (entry.kind == Kind::loop) {
-        collecting_.push_back(number);
-        return;
-    }
-    ++held_;
-    accesses_ += entry.kind != Kind::compute ? 1 : 0;
-    for (const uint64_t loop : collecting_)
-        if (Entry &setup = queue_[loop % places]; --setup.left == 0)
-            setup.end = number + 1;
-    while (!collecting_.empty() && this->entry(collecting_.back()).left == 0)
-        collecting_.pop_back();
 }
 
 HOT bool SnitchCore::find_next() {
@@ -282,68 +234,137 @@ void SnitchCore::find_steps(const Loop &loop) {
             if (!usual) // a loop in it, for one
                 break;
             const auto place = [&each](uint32_t where) { return static_cast<uint8_t>(each.places >> where & 0xff); };
-            body_[i] = {each.op,
-                        each.row->compute_usual,
-                        each.op->code,
+            body_[i] = {each.row->compute_usual,
                         place(first_place),
                         place(second_place),
                         place(third_place),
                         place(target_place),
-                        each.latency};
+                        static_cast<uint8_t>(target_place_of(place(target_place))),
+                        each.latency,
+                        way_of(each.op->code)};
         }
         known_steps_ = usual ? static_cast<uint32_t>(count) : 0;
     }
     steps_ = is_usual() ? known_steps_ : 0;
+    step_ = body_.data();
+    steps_end_ = step_ + steps_;
+    turns_ = innermost_->iterations - loop.iteration;
 }
 
 HOT int64_t SnitchCore::step_time(const Step &step) const {
-    const int64_t sources = std::max(source_ready_[step.first], source_ready_[step.second]);
-    const int64_t others = std::max(source_ready_[step.third], target_ready_[step.target]);
+    const int64_t sources = std::max(ready_[step.first], ready_[step.second]);
+    const int64_t others = std::max(ready_[step.third], ready_[step.target_place]);
     return std::max(time_, std::max(sources, others));
 }
 
-HOT bool SnitchCore::repeat_steps(int64_t &limit) {
-    Loop &loop = running_.back();
-    const uint32_t iterations = innermost_->iterations;
-    auto number = static_cast<uint32_t>(at_ - loop.setup - 1);
-    int64_t at = planned_ ? planned_at_ : step_time(body_[number]);
-    planned_ = false;
-    while (at <= limit) {
-        const Step &step = body_[number];
-        time_ = at + 1;
-        const uint64_t a = operand_of(step.first, at);
-        const uint64_t b = step.second != unread ? operand_of(step.second, at) : 0;
-        const uint64_t c = step.third != unread ? operand_of(step.third, at) : 0;
-        const FloatResult result = compute_usual(step.code, step.compute, a, b, c);
-        hart_.fcsr |= result.flags;
-        if (result.unboxed) [[unlikely]]
-            tell_unboxed(step.op);
-        result_to(step.op, step.target, result.value, at + step.latency);
-        ++executed_;
-        ++repeated_;
-        if (++number == steps_) {
-            number = 0;
-            if (loop.iteration == iterations) {
-                at_ = innermost_->end - 1;
-                steps_ = 0;
-                end_or_repeat();
-            } else {
-                count_turn(loop, *innermost_);
-            }
-        }
-        // Until the loop ends, the queue stays as it is.
-        if (waits_ == Wait::stream || (steps_ == 0 && waits_ != Wait::none)) [[unlikely]]
-            end_wait(at, limit);
-        if (steps_ == 0) [[unlikely]]
+const Op *SnitchCore::op_of(const Step &step) const {
+    return entry(running_.back().setup + 1 + static_cast<uint64_t>(&step - body_.data())).op;
+}
+
+[[gnu::noinline]] uint64_t SnitchCore::compute_step(const Step &step, uint64_t a, uint64_t b, uint64_t c) {
+    const FloatResult result = step.compute(a, b, c, flags());
+    hart_.fcsr |= result.flags;
+    if (result.unboxed) [[unlikely]]
+        tell_unboxed(op_of(step));
+    return result.value;
+}
+
+[[gnu::noinline]] void SnitchCore::put_in_stream(const Step &step, uint64_t value, int64_t ready) {
+    result_to(op_of(step), step.target, value, ready);
+}
+
+SnitchCore::Way SnitchCore::way_of(uint16_t code) {
+    return code == op_x_fmadd_d        ? Way::multiply_add
+           : code == op_x_vfmac_s      ? Way::multiply_add_singles
+           : code == op_x_vfdotpex_s_h ? Way::dot_products
+                                       : Way::call;
+}
+
+// The most frequent instructions, where no flag can be new; false where more has to be looked at.
+HOT bool SnitchCore::compute_at_once(const Step &step, uint64_t a, uint64_t b, uint64_t c, uint64_t &result) const {
+    namespace host = float64_host;
+    FloatState state{rounding_mode::nearest_even, flags()};
+    switch (step.way) {
+    case Way::multiply_add:
+        result = host::bits(std::fma(host::number(a), host::number(b), host::number(c)));
+        return host::is_plain(result) && float32_host::knows_inexact(state);
+    case Way::multiply_add_singles:
+        return float_lanes::multiply_add_singles(a, b, c, result) && float32_host::knows_inexact(state);
+    case Way::dot_products:
+        return float_lanes::dot_products(a, b, c, result, state) && state.flags == flags();
+    default:
+        return false;
+    }
+}
+
+HOT void SnitchCore::execute(const Step &step, int64_t time) {
+    time_ = time + 1;
+    ++repeated_;
+    const uint64_t a = operand_of(step.first, time);
+    const uint64_t b = operand_of(step.second, time);
+    const uint64_t c = operand_of(step.third, time);
+    uint64_t value = 0;
+    if (!compute_at_once(step, a, b, c, value))
+        value = compute_step(step, a, b, c);
+    if (is_stream(step.target)) [[unlikely]] {
+        put_in_stream(step, value, time + step.latency);
+        return;
+    }
+    hart_.f[step.target] = value;
+    ready_[step.target] = time + step.latency;
+}
+
+// Behind the last step of the last turn.
+[[gnu::noinline]] void SnitchCore::end_steps() {
+    running_.back().iteration = innermost_->iterations;
+    at_ = innermost_->end - 1;
+    steps_ = 0;
+    end_or_repeat();
+}
+
+HOT bool SnitchCore::begin_turn() {
+    step_ = body_.data();
+    if (turns_-- != 0) [[likely]]
+        return true;
+    end_steps();
+    return false;
+}
+
+HOT int64_t SnitchCore::take_step(int64_t now) {
+    const Step &step = *step_;
+    ++step_;
+    execute(step, now);
+    int64_t limit = now;
+    if (step_ == steps_end_ && !begin_turn()) [[unlikely]] {
+        planned_ = false;
+        if (waits_ != Wait::none)
+            end_wait(now, limit);
+        return take_turn(limit);
+    }
+    if (waits_ == Wait::stream) [[unlikely]] // until the loop ends, the queue stays as it is
+        end_wait(now, limit);
+    return planned_at_ = step_time(*step_);
+}
+
+HOT bool SnitchCore::repeat_steps(int64_t &limit, int64_t &next) {
+    next = planned_ ? planned_at_ : step_time(*step_);
+    while (next <= limit) {
+        const Step &step = *step_;
+        ++step_;
+        execute(step, next);
+        if (step_ == steps_end_ && !begin_turn()) {
+            planned_ = false;
+            if (waits_ != Wait::none)
+                end_wait(next, limit);
+            next = never;
             return true;
-        at = step_time(body_[number]);
+        }
+        if (waits_ == Wait::stream) [[unlikely]]
+            end_wait(next, limit);
+        next = step_time(*step_);
     }
-    at_ = loop.setup + 1 + number;
-    if (at < never) { // else until a stream is set up
-        scheduled_ = planned_ = true;
-        planned_at_ = at;
-        machine_.schedule(at, *this);
-    }
+    planned_at_ = next;
+    planned_ = next < never;
     return false;
 }
 
@@ -383,42 +404,88 @@ void SnitchCore::end_or_repeat() {
     forget_done();
 }
 
-void SnitchCore::wake_self(int64_t time) {
-    if (scheduled_)
+HOT void SnitchCore::take_turns(int64_t until) {
+    // The units of this cycle in their order, all of one kind. Those that go on in the next one need no queue in between
+    // while nobody else comes.
+    std::array<SnitchCore *, 64> units; // NOLINT: filled as far as it is used
+    Schedule &times = machine_.times();
+    size_t count = 1;
+    units[0] = this;
+    for (Scheduled *unit = nullptr; count < units.size() && (unit = times.pop_unit()) != nullptr;)
+        units[count++] = static_cast<SnitchCore *>(unit);
+    for (int64_t now = times.now();; ++now) {
+        size_t kept = 0;
+        for (size_t i = 0; i < count; ++i) {
+            SnitchCore &unit = *units[i];
+            const bool last = i + 1 == count && kept == 0;
+            int64_t next = now;
+            if (!last && unit.is_stepping()) [[likely]]
+                next = unit.take_step(now);
+            else if (!machine_.is_stopping())
+                next = unit.take_turn(last ? times.alone(until) : now);
+            if (next == now + 1) [[likely]]
+                units[kept++] = &unit;
+            else if (next < never)
+                times.push(unit, next);
+            else // until a stream is set up
+                unit.scheduled_ = unit.planned_ = false;
+        }
+        count = kept;
+        if (kept == 0)
+            return;
+        if (now + 1 < until && !machine_.is_stopping() && times.advance_alone(now + 1))
+            continue;
+        for (size_t i = 0; i < kept; ++i)
+            times.push(*units[i], now + 1);
         return;
-    scheduled_ = true;
-    turn = hart_.turn;
-    machine_.schedule(hart_.group->machine_time(std::max(time, time_)), *this);
+    }
 }
 
-void SnitchCore::go_on(int64_t limit) {
-    scheduled_ = false;
-    while ((steps_ == 0 || repeat_steps(limit)) && go_through_queue(limit))
+#if defined(__x86_64__)
+// The same for processors of the last ten years: shifts by registers, and multiply-add without a call.
+[[gnu::target("avx2,fma,bmi,bmi2")]] void SnitchCore::take_turns_wide(int64_t until) { take_turns(until); }
+#endif
+
+void SnitchCore::go_on(int64_t until) {
+#if defined(__x86_64__)
+    static const bool wide =
+        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+    if (wide) {
+        take_turns_wide(until);
+        return;
+    }
+#endif
+    take_turns(until);
+}
+
+HOT int64_t SnitchCore::take_turn(int64_t limit) {
+    int64_t next = never;
+    while ((steps_ == 0 || repeat_steps(limit, next)) && go_through_queue(limit, next))
         ;
+    scheduled_ = next < never;
+    return next;
 }
 
-bool SnitchCore::go_through_queue(int64_t &limit) {
+bool SnitchCore::go_through_queue(int64_t &limit, int64_t &next) {
     while (planned_ || find_next()) {
-        Entry &next = entry(at_);
+        Entry &first = entry(at_);
         if (!planned_) {
-            planned_places_ = places_of(next);
-            planned_at_ = issue_time(next, planned_places_);
+            planned_places_ = places_of(first);
+            planned_at_ = issue_time(first, planned_places_);
             if (planned_at_ >= never) // until a stream is set up
                 return false;
         }
         planned_ = false;
         const int64_t at = planned_at_;
         if (at > limit) {
-            scheduled_ = true;
+            next = at;
             // The hart may take the port for memory first.
-            planned_ = next.kind == Kind::compute;
-            machine_.schedule(at, *this);
+            planned_ = first.kind == Kind::compute;
             return false;
         }
-        if (!execute(next, planned_places_, at))
+        if (!execute(first, planned_places_, at))
             return false;
-        repeated_ += next.repeated ? 1 : 0;
-        next.repeated = true;
+        first.repeated = true;
         advance();
         if (waits_ != Wait::none)
             end_wait(at, limit);
@@ -426,62 +493,6 @@ bool SnitchCore::go_through_queue(int64_t &limit) {
             return true;
     }
     return false;
-}
-
-bool SnitchCore::is_over(Wait reason) const {
-    return reason == Wait::room     ? held_ < settings_.buffer
-           : reason == Wait::stream ? awaited_->accepts()
-           : reason == Wait::access ? !touches(awaited_address_)
-                                    : is_empty();
-}
-
-bool SnitchCore::touches(uint32_t address) const {
-    for (uint64_t number = first_; number < behind_; ++number)
-        if (const Entry &each = entry(number);
-            (each.kind == Kind::load || each.kind == Kind::store) && each.operand / 8 == address / 8)
-            return true;
-    return false;
-}
-
-Outcome SnitchCore::before_access(uint32_t address) {
-    if (!touches(address))
-        return Outcome::done;
-    awaited_address_ = address;
-    return wait(Wait::access);
-}
-
-Outcome SnitchCore::wait(Wait reason) {
-    waits_ = reason;
-    hart_.state = HartState::asleep;
-    return Outcome::asleep;
-}
-
-Outcome SnitchCore::repeat(const Op *op, uint32_t iterations) {
-    const uint32_t body =
-        (static_cast<uint32_t>(op->imm) & 0x7ff) + 1; // bit 31: until the intersection of streams ends
-    if ((op->imm & 0x800) != 0 || body > settings_.buffer || collecting_.size() >= settings_.loops) {
-        machine_.fail(hart_, op, "frep",
-                      (op->imm & 0x800) != 0    ? "loops that end with an intersection of streams are not modelled"
-                      : body > settings_.buffer ? "the body of " + std::to_string(body) +
-                                                      " instructions is longer than the sequencer's buffer of " +
-                                                      std::to_string(settings_.buffer)
-                                                : "a loop inside of a loop is more than this sequencer has",
-                      hart_.code->pc_of(op));
-        return Outcome::fault;
-    }
-    if (held_ + body > settings_.buffer && held_ != 0 && collecting_.empty())
-        return wait(Wait::end);
-    Entry setup;
-    setup.kind = Kind::loop;
-    setup.left = body;
-    setup.iterations = iterations & 0xffff;
-    setup.inner = op->code == op_frep_i;
-    setup.stagger_max = op->rs2 >> 4;
-    const uint32_t mask = op->rs2; // bits: rd, rs1, rs2, rs3
-    setup.stagger = (mask & 1) << target_place | (mask >> 1 & 1) << first_place | (mask >> 2 & 1) << second_place |
-                    (mask >> 3 & 1) << third_place;
-    add(setup);
-    return Outcome::done;
 }
 
 } // namespace tilewright

@@ -98,9 +98,13 @@ bool Stream::begin(const StreamJob &job, int64_t time) {
     return true;
 }
 
-void Stream::leave(const std::string &why, uint32_t address) {
-    machine_.fail(hart_, job_.op, "bad-access", "a stream " + why, address);
+void Stream::leave(const char *why, uint32_t address) {
+    machine_.fail(hart_, job_.op, "bad-access", std::string("a stream ") + why, address);
     active_ = flows_ = false;
+}
+
+void Stream::leave_near(uint32_t address) {
+    leave("reads outside of the memory next to the hart, the only one it reaches", address);
 }
 
 void Stream::next_row() {
@@ -123,10 +127,10 @@ void Stream::fetch(int64_t now) {
             return;
         const uint32_t offset = address - base_;
         if (offset >= size_) {
-            leave("reads outside of the memory next to the hart, the only one it reaches", address);
+            leave_near(address);
             return;
         }
-        put_in(fifo_[(first_ + waiting_++) % most], offset, now);
+        put_in((first_ + waiting_++) & ring_, offset, now);
         if (machine_.checks().on())
             machine_.check(hart_, job_.op, address, *hart_.near->memory, offset, 8, AccessKind::load, now);
     }
@@ -135,6 +139,12 @@ void Stream::fetch(int64_t now) {
         queued_ = false;
         begin(behind_, now);
     }
+}
+
+void Stream::leave_room(int64_t now) {
+    --waiting_;
+    if (active_ || queued_)
+        fetch(now);
 }
 
 bool Stream::look_up(uint32_t &address, int64_t now) {

@@ -34,11 +34,15 @@ struct StreamJob {
 
 class Stream {
   public:
+    static constexpr uint32_t most = 8; // elements that it can hold
+
     Stream(Machine &machine, Hart &hart, const StreamSettings &settings, int64_t *shared_port)
         : base_(hart.near->base), size_(hart.near->memory->size), data_(hart.near->data),
           bank_shift_(hart.near->bank_shift), bank_mask_(hart.near->bank_mask), bank_slots_(hart.near->bank_slots),
-          port_(shared_port), latency_(settings.latency), depth_(settings.depth), machine_(machine), hart_(hart),
-          settings_(settings) {}
+          port_(shared_port != nullptr ? shared_port : &own_port_), latency_(settings.latency), depth_(settings.depth),
+          ring_(std::bit_ceil(settings.depth) - 1), machine_(machine), hart_(hart), settings_(settings) {}
+    Stream(const Stream &) = delete;
+    Stream &operator=(const Stream &) = delete;
 
     // Registers. A write is refused while a job waits behind the one that runs.
     bool accepts() const { return !queued_; }
@@ -48,24 +52,28 @@ class Stream {
 
     bool is_writing() const { return active_ && job_.write; }
     // From when the next element is there; `never` where no job will bring one.
-    int64_t ready() const { return waiting_ != 0 ? fifo_[first_].ready : never; }
+    int64_t ready() const { return waiting_ != 0 ? ready_[first_] : never; }
     // Whether nothing but that changes when an element is taken.
     bool flows() const { return flows_; }
-    uint64_t take(int64_t time) {
-        Element &element = fifo_[first_];
-        const uint64_t value = element.value;
-        if (element.repeats != 0) {
-            --element.repeats;
-            return value;
-        }
-        first_ = (first_ + 1) % most;
-        if (flows_) [[likely]] {
-            fetch_next(time);
-        } else {
-            --waiting_;
-            if (active_ || queued_)
-                fetch(time);
-        }
+    // Takes the next element, if it is given once more: then nothing changes at all.
+    [[gnu::always_inline]] bool take_again(uint64_t &value) {
+        value = values_[first_];
+        if (repeats_[first_] == 0)
+            return false;
+        --repeats_[first_];
+        return true;
+    }
+    // From when the next element of a stream that flows is there.
+    int64_t ready_flowing() const { return ready_[first_]; }
+    // The same for the last time.
+    [[gnu::always_inline]] uint64_t take(int64_t time) {
+        const uint32_t place = first_;
+        const uint64_t value = values_[place];
+        first_ = (place + 1) & ring_;
+        if (flows_) [[likely]]
+            fetch_next((place + depth_) & ring_, time);
+        else
+            leave_room(time);
         return value;
     }
     // From when an element can be put in.
@@ -73,31 +81,26 @@ class Stream {
     void put(uint64_t value, const Op *op, int64_t time);
 
   private:
-    struct Element {
-        uint64_t value = 0;
-        int64_t ready = 0;
-        uint32_t repeats = 0; // how often it is delivered again
-    };
-
     bool begin(const StreamJob &job, int64_t time);
     // Asks for elements while there is room for them.
     void fetch(int64_t now);
-    // For one, in the place of one that was taken: most of what streams do.
-    void fetch_next(int64_t now) {
+    // For one, behind those of a full FIFO of which one was taken: most of what streams do.
+    [[gnu::always_inline]] void fetch_next(uint32_t place, int64_t now) {
         const uint32_t offset = next_address() - base_;
         if (offset >= size_) [[unlikely]] {
             --waiting_;
-            leave("reads outside of the memory next to the hart, the only one it reaches", base_ + offset);
+            leave_near(base_ + offset);
             return;
         }
-        put_in(fifo_[(first_ + waiting_ - 1) % most], offset, now);
-        if (!active_) [[unlikely]]
+        put_in(place, offset, now);
+        if (!flows_) [[unlikely]]
             fetch(now);
     }
-    void put_in(Element &element, uint32_t offset, int64_t now) {
-        element.ready = request(offset, now, now) + latency_;
-        element.repeats = repeat_;
-        std::memcpy(&element.value, data_ + offset, sizeof element.value);
+    void leave_room(int64_t now);
+    [[gnu::always_inline]] void put_in(uint32_t place, uint32_t offset, int64_t now) {
+        ready_[place] = request(offset, now, now) + latency_;
+        repeats_[place] = repeat_;
+        std::memcpy(&values_[place], data_ + offset, sizeof values_[place]);
     }
     uint32_t next_address() {
         const uint32_t here = pointer_;
@@ -112,38 +115,37 @@ class Stream {
     // On to the start of the next innermost loop, or the end of the job.
     void next_row();
     // The cycle in which an element's bank serves it.
-    int64_t request(uint32_t offset, int64_t now, int64_t at) {
-        int64_t served = std::max(at, own_port_);
-        if (port_ != nullptr)
-            served = std::max(served, *port_);
+    [[gnu::always_inline]] int64_t request(uint32_t offset, int64_t now, int64_t at) {
+        int64_t served = std::max({at, own_port_, *port_});
         if (bank_slots_ != nullptr)
             served = bank_slots_[(offset >> bank_shift_) & bank_mask_].take(now, served);
-        own_port_ = served + 1;
-        if (port_ != nullptr)
-            *port_ = served + 1;
+        own_port_ = *port_ = served + 1;
         return served;
     }
     // From the address of an index to that of its element; false after a fault.
     bool look_up(uint32_t &address, int64_t now);
-    void leave(const std::string &why, uint32_t address);
+    void leave(const char *why, uint32_t address);
+    void leave_near(uint32_t address);
 
     // What each element needs comes first.
     bool flows_ = false;  // the FIFO is full whenever nothing is taken, and nobody looks at single elements
     bool active_ = false; // has elements left to ask for
     bool queued_ = false; // `behind_` waits
-    static constexpr uint32_t most = 8;
     uint32_t first_ = 0, waiting_ = 0;
-    uint32_t pointer_ = 0;
-    uint32_t left_ = 0, stride_ = 0, repeat_ = 0; // of the innermost loop: elements behind this one; and of the job
+    uint32_t left_ = 0, repeat_ = 0; // elements of the innermost loop behind this one; how often each is given again
+    uint32_t pointer_ = 0, stride_ = 0;
     uint32_t base_, size_;
     uint8_t *data_;
     uint32_t bank_shift_, bank_mask_;
     BankSlots *bank_slots_;
-    int64_t *port_; // first cycle in which its port is free, where it shares one
-    int64_t own_port_ = 0;
+    int64_t own_port_ = 0; // first cycle in which its port is free
+    int64_t *port_;        // the same of the port that it shares, or its own
     int64_t latency_;
-    uint32_t depth_;
-    std::array<Element, most> fifo_{};
+    uint32_t depth_, ring_; // and the mask of places in the FIFO
+    // The FIFO, a ring: elements, from when each is there, and how often it is given again.
+    std::array<uint64_t, most> values_{};
+    std::array<int64_t, most> ready_{};
+    std::array<uint32_t, most> repeats_{};
     Machine &machine_;
     Hart &hart_;
     StreamSettings settings_;

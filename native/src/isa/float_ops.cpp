@@ -12,7 +12,7 @@ namespace {
 using namespace float_ops;
 
 constexpr FloatRow described(std::string_view operands, Timing timing, uint64_t (*compute)(FloatCall &),
-                             FloatResult (*compute_usual)(uint64_t, uint64_t, uint64_t)) {
+                             FloatResult (*compute_usual)(uint64_t, uint64_t, uint64_t, uint32_t)) {
     FloatRow row{compute};
     row.compute_usual = compute_usual;
     row.reads_a = operands.find('S') != std::string_view::npos;
@@ -32,8 +32,8 @@ std::array<FloatRow, op_count> all_rows() {
 #define FLOAT(id, name, match, mask, operands, timing, ...)                                                            \
     rows[op_##id] = described(                                                                                         \
         operands, Timing::timing, [](FloatCall &in) -> uint64_t { return __VA_ARGS__; },                               \
-        [](uint64_t a, uint64_t b, uint64_t c) __attribute__((flatten)) -> FloatResult {                               \
-            FloatCall in{a, b, c, 0, {rounding_mode::nearest_even, float_flag::inexact}};                              \
+        [](uint64_t a, uint64_t b, uint64_t c, uint32_t flags) __attribute__((flatten)) -> FloatResult {               \
+            FloatCall in{a, b, c, 0, {rounding_mode::nearest_even, flags}};                                            \
             const uint64_t value = __VA_ARGS__;                                                                        \
             return {value, in.state.flags, in.unboxed};                                                                \
         });

@@ -1,7 +1,7 @@
 // What rows of xfloat.inc compute: scalars in the low bits of a register below ones (NaN boxes), or lanes.
 #pragma once
 
-#include "isa/floats.h"
+#include "isa/float_lanes.h"
 
 #include <cstdint>
 
@@ -99,7 +99,31 @@ template <char F, Arithmetic K> uint64_t scalar(FloatCall &in) {
     return box<F> | compute<K>(from, to, a, b, c, in.state);
 }
 
+// Whether all lanes may be computed at once.
+inline bool takes_lanes(const FloatCall &in) { return in.formats == 0 && float32_host::takes(in.state); }
+
+// The lanes of the lowest bits in all of a register.
+template <int Bits> uint64_t replicated(uint64_t value) {
+    constexpr uint64_t low = (uint64_t{1} << Bits) - 1, ones = ~uint64_t{0} / low;
+    return (value & low) * ones;
+}
+
+template <char F, Arithmetic K, bool Replicated> bool lanes_at_once(FloatCall &in, uint64_t &result) {
+    using enum Arithmetic;
+    constexpr bool is_product = K == mul || has_third<K>;
+    constexpr float_lanes::Terms terms{is_product, K != mul, K == nmadd || K == nmsub,
+                                       K == sub || K == msub || K == nmadd};
+    const uint64_t b = Replicated ? replicated<width_of(F)>(in.b) : in.b;
+    if constexpr (F == 'S' && (is_sum<K> || is_product))
+        return takes_lanes(in) && float_lanes::singles(terms, in.a, b, in.c, result, in.state);
+    if constexpr (F == 'H' && (is_sum<K> || is_product))
+        return takes_lanes(in) && float_lanes::halves(terms, in.a, b, in.c, result, in.state);
+    return false;
+}
+
 template <char F, Arithmetic K, bool Replicated> uint64_t lanes(FloatCall &in) {
+    if (uint64_t found = 0; lanes_at_once<F, K, Replicated>(in, found))
+        return found;
     const FloatFormat from = source<F>(in), to = target<F>(in);
     uint64_t result = 0;
     for (int i = 0; i < lanes_of(F); ++i)
@@ -224,6 +248,11 @@ template <char To, char From, bool Accumulates> uint64_t expanding(FloatCall &in
 
 // Rounded once.
 template <char To, char From, bool Negated, bool Replicated> uint64_t dot_product(FloatCall &in) {
+    if constexpr (To == 'S' && From == 'H') {
+        const uint64_t a = in.a ^ (Negated ? 0x8000800080008000 : 0), b = Replicated ? replicated<32>(in.b) : in.b;
+        if (uint64_t found = 0; takes_lanes(in) && float_lanes::dot_products(a, b, in.c, found, in.state))
+            return found;
+    }
     const FloatFormat from = source<From>(in), to = target<To>(in);
     const uint64_t sign = Negated ? from.sign() : 0;
     uint64_t result = 0;
@@ -273,9 +302,9 @@ struct FloatRow {
     bool integer_operand = false, integer_result = false;
     bool rounds = false;  // by a mode in the encoding
     bool divides = false; // or takes a root
-    // The same where formats are the first ones, rounding is to nearest-even, and fflags tell of an inexact result
-    // already: with all that known, most of the work goes.
-    FloatResult (*compute_usual)(uint64_t a, uint64_t b, uint64_t c) = nullptr;
+    // The same where formats are the first ones and rounding is to nearest-even: with that known, most of the work goes.
+    // It takes the flags that are set already, and adds its own.
+    FloatResult (*compute_usual)(uint64_t a, uint64_t b, uint64_t c, uint32_t flags) = nullptr;
 };
 const FloatRow &float_row(uint16_t code);
 

@@ -115,8 +115,8 @@ class HartExtension : public Scheduled {
   public:
     HartExtension() { is_hart = false; }
     virtual ~HartExtension() = default;
-    // Goes on until `limit`, the last cycle in which nobody else does anything.
-    virtual void go_on(int64_t limit) = 0;
+    // Goes on, and units of the same kind behind it, until a hart or a device is next, or the cycle `until`.
+    virtual void go_on(int64_t until) = 0;
     // A floating-point instruction of the hart; `operand` is its integer register or address. `time` is moved on where
     // the hart has to wait. A hart that falls asleep executes the instruction again when it is woken.
     virtual Outcome offload(const Op *op, uint32_t operand, int64_t &time) = 0;
@@ -164,7 +164,7 @@ struct alignas(64) Hart : Scheduled {
     alignas(64) std::array<int64_t, 33> ready{};
     static constexpr uint32_t most_loads = 16;
     alignas(64) std::array<int64_t, most_loads> loads_end{};
-    std::array<uint64_t, 32> f{};
+    std::array<uint64_t, 33> f{}; // the last one stands for operands that an instruction does not have
     std::array<HardwareLoop, 2> loops{};
     uint32_t pulses = 0;            // wake-ups that came while it was awake
     const Op *stopped_at = nullptr; // the breakpoint that it goes on from

@@ -78,9 +78,7 @@ pick:
                 break;
             }
             // What a device does in this cycle comes behind it.
-            const int64_t now = schedule_.now();
-            const int64_t alone = schedule_.others_now() ? now : std::max(now, std::min(schedule_.next(), until) - 1);
-            static_cast<HartExtension *>(due)->go_on(alone);
+            static_cast<HartExtension *>(due)->go_on(until);
             continue;
         }
         // Devices come after the harts in a cycle: a register read in it still shows what was there before.

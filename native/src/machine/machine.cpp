@@ -1,4 +1,5 @@
 #include "machine/machine.h"
+#include "isa/float_lanes.h"
 
 #include <algorithm>
 
@@ -287,6 +288,7 @@ bool Machine::set_interrupts(Hart &hart, uint32_t lines, int64_t time) {
 }
 
 Stop Machine::run_kind(bool observed, int64_t until) {
+    const UsualFloats usual;
     if (scoreboard_)
         return observed ? run_harts<true, true>(until) : run_harts<false, true>(until);
     return observed ? run_harts<true, false>(until) : run_harts<false, false>(until);

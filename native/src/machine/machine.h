@@ -101,6 +101,8 @@ class Machine {
     // Lets a hart go on that fell asleep in an instruction, which it executes again.
     void resume(Hart &hart, int64_t time);
     void schedule(int64_t time, Scheduled &unit) { schedule_.push(unit, time); }
+    Schedule &times() { return schedule_; }
+    bool is_stopping() const { return stopping_; }
     // Where a program asks its host for something and gets its answer: see host.cpp.
     void talk_to_host(uint32_t to_host, uint32_t from_host);
     // For units beside harts: a load or store that is not an aligned one of the memory next to the hart. `time` is the

@@ -55,8 +55,23 @@ struct BankSlots {
         }
     }
     // Takes the first free cycle from `at` on and returns it. Nobody asks for cycles before `now` any more.
-    int64_t take(int64_t now, int64_t at) {
-        move_to(now);
+    [[gnu::always_inline]] int64_t take(int64_t now, int64_t at) {
+        uint64_t left = taken;
+        const int64_t passed = now - from;
+        if (passed > 0) {
+            left = passed < known ? left >> passed : 0;
+            from = now;
+        }
+        const auto first = static_cast<uint64_t>(at - from);
+        if (first < known && (left >> first & 1) == 0) [[likely]] {
+            taken = left | uint64_t{1} << first;
+            return at;
+        }
+        taken = left;
+        return take_later(at);
+    }
+    // The same where that cycle is not free, is not known, or is past.
+    [[gnu::noinline]] int64_t take_later(int64_t at) {
         const int64_t first = std::max<int64_t>(at - from, 0);
         if (first >= known)
             return at;

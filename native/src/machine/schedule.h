@@ -80,6 +80,23 @@ class Schedule {
 
     bool others_now() const { return queues_[slot_of(now_)].head != nullptr; }
 
+    // The unit beside a hart that is next in this cycle; null where a hart is, or nobody.
+    Scheduled *pop_unit() {
+        const Scheduled *due = queues_[slot_of(now_)].head;
+        return due == nullptr || due->is_hart ? nullptr : pop();
+    }
+
+    // Goes on to a cycle, which is not the last one known, if nobody comes before or in it; what this cycle had is done.
+    bool advance_alone(int64_t time) {
+        if (next() <= time)
+            return false;
+        now_ = time;
+        return true;
+    }
+
+    // The last cycle in which whoever was taken last is alone.
+    int64_t alone(int64_t until) const { return others_now() ? now_ : std::max(now_, std::min(next(), until) - 1); }
+
     // The next cycle in which a hart or a device does something; `now` while harts of this cycle are left.
     int64_t next() const {
         const int64_t far = far_.empty() ? never : far_.front().time;
