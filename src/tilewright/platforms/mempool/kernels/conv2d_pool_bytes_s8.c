@@ -7,15 +7,16 @@ pack: {W: "G,F,C,KH,KW -> G,F/4,(KH,KW,C)/4,F%4,(KH,KW,C)%4"}
 epilogue: row
 strided: [X, Y]
 scratch: "16*((KH*KW*C+3)//4)"
-# Windows of four pixels of a line are copied byte by byte, then multiplied with blocks of four channels: with all of them, or
-# with as many as leave something to do for all cores.
+# Blocks of four pixels and four channels, of which a core has some that follow each other. Windows of four pixels are copied
+# once, byte by byte: rows of the filter at once where all taps lie inside, side by side, and single taps elsewhere.
 cycles:
-  bytes: (PARTS_DONE := steps((LINES := G * N * OH * fours(OW)) * steps(fours(F), (DEEP := steps(fours(F), min(fours(F), steps(PARTS, LINES))))), PARTS)) * KH * KW * C
-  taps: PARTS_DONE * KH * (some(N) + (KW - some(KW)) * max(some(X_s2 - C), several(dilations_1), some(X_o2)))
-  words: (BLOCKS := PARTS_DONE * DEEP) * words(KH * KW * C)
+  words: (BLOCKS := steps(G * (FOURS := fours(N * OH * OW)) * (DEEP := fours(F)), PARTS)) * words(KH * KW * C)
+  bytes: (PIXELS := (SETS := steps(BLOCKS, max(DEEP, some(KW))) + some(max(BLOCKS, DEEP) % max(min(BLOCKS, DEEP), some(KW)))) * N * OH * OW / max(FOURS, some(KW))) * KH * KW * C
+  runs: KH * PIXELS / max(SETS, some(KW)) * (SETS + (KW - some(KW)) * min(SETS, (some(X_s2 - C) + several(dilations_1)) * SETS + X_o2 * steps(SETS, max(fours(OW), some(KW)))))
+  pixels: SETS
   blocks: BLOCKS
   single: BLOCKS * ragged_fours(F)
-  behind: BLOCKS * FUSED
+  behind: BLOCKS * N * OH * OW / max(FOURS, some(KW)) * FUSED
   call: 1
 --- */
 #include "tilewright_kernel.h"

@@ -7,12 +7,15 @@ pack: {W: "G,F,C,KH,KW -> G,F/4,KH,KW,C/4,F%4,C%4"}
 epilogue: row
 strided: [X, Y]
 scratch: "24*(KH*KW + 2) + KW*C"
-# Blocks of four pixels of a line and four channels, which cores take in turn: words of a block, rows of the filter, which
-# are one run each where all taps lie inside, side by side, and one for each tap elsewhere; and results, which are single where
-# there are no four channels.
+# Blocks of four pixels and four channels, of which a core has some that follow each other: words of a block and its runs, which
+# are rows of the filter where all taps lie inside, side by side, and single taps elsewhere; results, which are single where
+# there are no four channels. For each four pixels the list of runs is made once.
 cycles:
-  words: (BLOCKS := steps(G * N * OH * fours(OW) * fours(F), PARTS)) * KH * KW * words(C)
-  runs: BLOCKS * KH * (some(N) + (KW - some(KW)) * min(some(X_s2 - C) + several(dilations_1) + X_o2 / max(fours(OW), some(KW)), some(N)))
+  words: (BLOCKS := steps(G * fours(N * OH * OW) * (DEEP := fours(F)), PARTS)) * KH * KW * words(C)
+  runs: BLOCKS / max(SETS := steps(BLOCKS, max(DEEP, some(KW))) + some(max(BLOCKS, DEEP) % max(min(BLOCKS, DEEP), some(KW))), some(KW))
+    * (RUNS := KH * (SETS + (KW - some(KW)) * min(SETS, (some(X_s2 - C) + several(dilations_1)) * SETS + X_o2 * steps(SETS, max(fours(OW), some(KW))))))
+  listed: RUNS
+  pixels: SETS
   blocks: BLOCKS
   single: BLOCKS * ragged_fours(F)
   behind: BLOCKS * FUSED

@@ -129,18 +129,4 @@ static inline const int32_t *tw_pool_first(const int32_t *bias, int channel, int
         }                                                                                                              \
     } while (0)
 
-/* pv.shuffle2.b: each byte of the selector names one of the four of `low` (0 to 3) or of `high` (4 to 7). */
-static inline uint32_t tw_pool_shuffle(uint32_t low, uint32_t high, uint32_t selector) {
-    __asm__(".insn r 0x57, 1, 0x64, %0, %1, %2" : "+r"(low) : "r"(high), "r"(selector));
-    return low;
-}
-static inline int32_t tw_pool_sdot_s8(int32_t sum, uint32_t a, uint32_t b) {
-    __asm__(TW_ADD_DOT(TW_POOL_S8, "%0", "%1", "%2") : "+r"(sum) : "r"(a), "r"(b));
-    return sum;
-}
-static inline int32_t tw_pool_sdot_u8(int32_t sum, uint32_t a, uint32_t b) {
-    __asm__(TW_ADD_DOT(TW_POOL_U8, "%0", "%1", "%2") : "+r"(sum) : "r"(a), "r"(b));
-    return sum;
-}
-
 #endif
