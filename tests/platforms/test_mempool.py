@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,17 +81,18 @@ CONVOLUTIONS = {
     "depthwise_pool_s8": (
         Conv((1, 12, 11, 8), 8, (5, 5), (2, 2, 2, 2), group=8, zero=-128, bias=True),
         Conv((1, 9, 8, 4), 4, (7, 3), (3, 1, 3, 1), strides=(2, 1), group=4, zero=77, dtype="uint8"),
-        Conv((1, 5, 20, 4), 4, (1, 4), (0, 3, 0, 3), dilations=(1, 2), group=4, zero=-9),
-        Conv((1, 3, 3, 8), 8, (1, 1), group=8, bias=True),
+        Conv((1, 5, 20, 4), 4, (2, 4), (1, 3, 0, 3), dilations=(1, 2), group=4, zero=-9),
+        Conv((1, 3, 3, 8), 8, (3, 1), group=8, bias=True),
     ),
 }
 
 
-@pytest.mark.sample(every=2, by=("kernel",))
+@pytest.mark.sample(every=4, by=("kernel",))
+@pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("platform", ["mempool", "mempool-16"])
 @pytest.mark.parametrize("kernel", CONVOLUTIONS)
-def test_convolutions_of_bytes(kernel: str, platform: str) -> None:
-    """What lies outside of an image is its zero point."""
+def test_convolutions_of_bytes(kernel: str, platform: str, scaled: bool) -> None:
+    """What lies outside of an image is its zero point; sums are shifted, or scaled by channel."""
     b = Builder()
     outputs: list[str] = []
     for number, conv in enumerate(CONVOLUTIONS[kernel]):
@@ -110,15 +112,40 @@ def test_convolutions_of_bytes(kernel: str, platform: str) -> None:
             dilations=conv.dilations,
             x_zero_point=conv.zero,
         )
-        outputs.append(requantised(b, result))
+        factors = np.random.default_rng(number).integers(1 << 18, 1 << 20, conv.filters).astype(np.int32)
+        signed = int(number % 2 == 0)
+        by_channel = {"div": 1 << 28, "half_to_even": 1, "zero_point": 3, "signed": signed}
+        outputs.append(
+            b.op("RequantShift", result, factors, np.asarray(0, np.int32), **by_channel)
+            if scaled
+            else requantised(b, result)
+        )
     assert kernels_used(b.graph(*outputs), platform) == {kernel}
 
 
-def kernels_used(graph: Graph, platform: str) -> set[str]:
-    """Those of a program whose results are right."""
-    random = np.random.default_rng(1)
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_floats_become_bytes(dtype: str) -> None:
+    """Halves, what is too large, infinities and NaN, in sizes that are no multiple of four."""
+    b = Builder()
+    limits = np.iinfo(dtype)
+    x = np.random.default_rng(2).normal(0, 40, 1031).astype(np.float32)
+    x[:600] = np.arange(-300, 300) / 2
+    x[600:607] = 1e30, -1e30, np.inf, -np.inf, np.nan, 0.0, -0.0
+    outputs: list[str] = []
+    fed: list[Array] = []
+    for number, (size, scale) in enumerate([(1031, 0.5), (1030, 1.0), (3, 0.37), (8, 1.9999999)]):
+        name = b.input(f"x{number}", f"float32[{size}]")
+        zero = np.asarray(limits.min + 9, dtype)
+        outputs.append(b.op("QuantizeLinear", name, np.asarray(scale, np.float32), zero))
+        fed.append(x[:size])
+    assert kernels_used(b.graph(*outputs), "mempool-16", fed) == {"quantize_f32"}
+
+
+def kernels_used(graph: Graph, platform: str, fed: Sequence[Array] = ()) -> set[str]:
+    """Those of a program whose results are right, of noise where no inputs are given."""
+    noise = np.random.default_rng(1)
     types = [graph.types[name] for name in graph.inputs]
-    fed = [random.integers(t.dtype.lo, t.dtype.hi + 1, t.shape).astype(t.dtype.name) for t in types]
+    fed = fed or [noise.integers(t.dtype.lo, t.dtype.hi + 1, t.shape).astype(t.dtype.name) for t in types]
     ran = run_model(graph, Options(platform=platform), inputs=fed)
     for name, found, wanted in zip(graph.outputs, ran.outputs, interpret(graph, fed), strict=True):
         np.testing.assert_array_equal(found, wanted, err_msg=name)

@@ -16,11 +16,12 @@ cycles:
   pixels: SETS
   blocks: BLOCKS
   single: BLOCKS * ragged_fours(F)
-  behind: BLOCKS * N * OH * OW / max(FOURS, some(KW)) * FUSED
+  behind: unless(SCALES * BYTES) * BLOCKS * N * OH * OW / max(FOURS, some(KW)) * FUSED
   call: 1
 --- */
 #include "tilewright_kernel.h"
 #include "tilewright_runs.h"
+#include "tilewright_scale.h"
 
 #ifndef TW_GENERATED
 typedef int8_t T;
@@ -37,12 +38,30 @@ TW_INLINE char *copied(char *to, const char *from, int bytes) {
     return to;
 }
 
+TW_INLINE void results(const int32_t *sum, const struct tw_pool_pixels *pixels, void *Y, int channel, int channels,
+                       const struct Epilogue *epilogue) {
+    const struct Epilogue e = *epilogue;
+#if STORE_SCALES
+    if (channels == 4) {
+        const struct tw_pool_scale scale = TW_POOL_SCALE_OF(&e, channel);
+        for (int i = 0; i < pixels->count; i++, sum += 4)
+            tw_pool_bytes(&scale, STORE_SIGNED, sum[0], sum[1], sum[2], sum[3], (char *)Y + pixels->to[i] + channel);
+        return;
+    }
+#endif
+    for (int i = 0; i < pixels->count; i++, sum += 4) {
+        if (channels == 4)
+            STORE_4(&e, Y, sum[0], sum[1], sum[2], sum[3], pixels->to[i] + channel, channel);
+        else
+            STORE(epilogue, Y, sum, pixels->to[i] + channel, 0, channel, 1, channels);
+    }
+}
+
 static void conv2d_pool_bytes_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, int N, int G, int F, int OH,
                                  int OW, int C, int KH, int KW, int X_n1, int X_n2, int X_s0, int X_s1, int X_s2,
                                  int Y_s0, int Y_s1, int Y_s2, int strides_0, int strides_1, int pads_0, int pads_1,
                                  int dilations_0, int dilations_1, int x_zero_point, int PART, int PARTS, void *scratch,
                                  const struct Epilogue *epilogue) {
-    const struct Epilogue e = *epilogue;
     const struct tw_pool_image image = TW_POOL_IMAGE;
     const int together = KW == 1 || (dilations_1 == 1 && X_s2 == C);
     const int deep = (F + 3) >> 2, words = (KH * KW * C + 3) >> 2;
@@ -80,7 +99,13 @@ static void conv2d_pool_bytes_s8(const T *X, const int8_t *W, const int32_t *B, 
         tw_pool_turn(runs, 1, (at + from) % words * 16);
         for (int i = 0; i < done; i++) {
             const int f = from + (i + at) % done, channel = g * F + 4 * f, channels = tw_min(F - 4 * f, 4);
-            TW_POOL_BLOCK(T, e, epilogue, Y, runs, W + (g * deep + f) * words * 16, B, pixels, channel, channels);
+            int32_t sums[16], panel[4];
+            const int32_t *const first = tw_pool_first(B, channel, channels, panel);
+            if (((T)-1) < 0)
+                tw_pool_runs_s8(sums, runs, first, W + (g * deep + f) * words * 16);
+            else
+                tw_pool_runs_u8(sums, runs, first, W + (g * deep + f) * words * 16);
+            results(sums, &pixels, Y, channel, channels, epilogue);
         }
     }
 }

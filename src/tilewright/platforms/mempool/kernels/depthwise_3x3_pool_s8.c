@@ -12,11 +12,12 @@ scratch: "16*((KH+3)//4)*((min(OW, 16)-1)*strides_1 + (KW-1)*dilations_1 + 1)"
 cycles:
   columns: (SPANS := steps((LINES := N * OH * fours(G)) * steps(OW, max(SPAN := steps(OW, max(sixteens(OW), min(OW, PARTS // max(LINES, some(KW))), some(KW))), some(KW))), PARTS)) * (DEEP := fours(KH)) * ((SPAN - some(SPAN)) * strides_1 + (KW - some(KW)) * dilations_1 + some(KW))
   pixels: SPANS * SPAN
-  behind: SPANS * SPAN * FUSED
+  behind: unless(SCALES * BYTES) * SPANS * SPAN * FUSED
   spans: SPANS
   call: 1
 --- */
 #include "tilewright_kernel.h"
+#include "tilewright_scale.h"
 #include "tilewright_spans.h"
 
 #ifndef TW_GENERATED
@@ -50,6 +51,9 @@ TW_APART void depthwise_3x3(const struct tw_pool_span *span, const uint32_t *t, 
     const uint32_t w8 = w[8], w9 = w[9], w10 = w[10], w11 = w[11];
     const uint32_t *u = t + span->dilation, *v = u + span->dilation;
     int at = span->at;
+#if STORE_SCALES
+    const struct tw_pool_scale scale = TW_POOL_SCALE_OF(&e, channel);
+#endif
     for (int left = span->pixels; left > 0; left--, t += step, u += step, v += step, at += next) {
         int32_t a = bias[0], b = bias[1], c = bias[2], d = bias[3];
         uint32_t x0, x1, x2, x3;
@@ -57,7 +61,11 @@ TW_APART void depthwise_3x3(const struct tw_pool_span *span, const uint32_t *t, 
             DEPTHWISE_3X3(TW_POOL_S8);
         else
             DEPTHWISE_3X3(TW_POOL_U8);
+#if STORE_SCALES
+        tw_pool_bytes(&scale, STORE_SIGNED, a, b, c, d, (char *)Y + at);
+#else
         STORE_4(&e, Y, a, b, c, d, at, channel);
+#endif
     }
 }
 

@@ -2,19 +2,18 @@
 op: Conv
 types: {X: T, W: int8, B: int32, Y: int32}
 T: [int8, uint8]
-when: {channels_last: "== 1", C: "== 1", F: "== 1", KH: "KH != 3 or KW != 3", G: "G % 4 == 0", X_s2: "X_s2 % 4 == 0", X_s1: "X_s1 % 4 == 0", X_s0: "X_s0 % 4 == 0"}
+when: {channels_last: "== 1", C: "== 1", F: "== 1", KH: "KH > 1 and (KH != 3 or KW != 3)", G: "G % 4 == 0", X_s2: "X_s2 % 4 == 0", X_s1: "X_s1 % 4 == 0", X_s0: "X_s0 % 4 == 0"}
 pack: {W: "G,F,C,KH,KW -> G/4,F,C,KH/4,KW,G%4,KH%4"}
 epilogue: row
 strided: [X, Y]
 scratch: "16*((KH+3)//4)*((min(OW, 16)-1)*strides_1 + (KW-1)*dilations_1 + 1)"
 # Four channels of at most 16 pixels of a line, or fewer where that leaves nothing to do for some cores. Four rows of the image
-# become a column of each channel; then products of columns.
+# become a column of each channel; then products of columns, which a window of one row would not fill.
 cycles:
   columns: (SPANS := steps((LINES := N * OH * fours(G)) * steps(OW, max(SPAN := steps(OW, max(sixteens(OW), min(OW, PARTS // max(LINES, some(KW))), some(KW))), some(KW))), PARTS)) * (DEEP := fours(KH)) * ((SPAN - some(SPAN)) * strides_1 + (KW - some(KW)) * dilations_1 + some(KW))
   taps: SPANS * SPAN * DEEP * KW
   pixels: SPANS * SPAN
   behind: SPANS * SPAN * FUSED
-  blocks: SPANS * DEEP
   spans: SPANS
   call: 1
 --- */

@@ -110,23 +110,4 @@ static inline const int32_t *tw_pool_first(const int32_t *bias, int channel, int
     return panel;
 }
 
-/* Sums of up to four pixels and four channels, and their results. */
-#define TW_POOL_BLOCK(T, e, epilogue, Y, runs, weights, B, pixels, channel, channels)                                  \
-    do {                                                                                                               \
-        int32_t sums[16], panel[4];                                                                                    \
-        const int32_t *const first = tw_pool_first(B, channel, channels, panel);                                       \
-        if (((T) - 1) < 0)                                                                                             \
-            tw_pool_runs_s8(sums, runs, first, weights);                                                               \
-        else                                                                                                           \
-            tw_pool_runs_u8(sums, runs, first, weights);                                                               \
-        for (int pixel = 0; pixel < (pixels).count; pixel++) {                                                         \
-            const int32_t *sum = sums + 4 * pixel;                                                                     \
-            const int to = (pixels).to[pixel] + (channel);                                                             \
-            if ((channels) == 4)                                                                                       \
-                STORE_4(&e, Y, sum[0], sum[1], sum[2], sum[3], to, channel);                                           \
-            else                                                                                                       \
-                STORE(epilogue, Y, sum, to, 0, channel, 1, channels);                                                  \
-        }                                                                                                              \
-    } while (0)
-
 #endif
