@@ -5,13 +5,13 @@ T: [int8, uint8]
 when: {INNER: "== 1"}
 epilogue: row
 inplace: X
-# A row is looked at for its largest value, its sum and its results. Powers are those of all values, or of 256 distances.
+# A table of powers, which is looked up twice for each element: of all distances, or of those that few elements have.
 cycles:
-  values: OUTER * AXIS
+  elements: OUTER * AXIS
   powers: min(OUTER * AXIS, 256)
   rows: OUTER
-  sixteens: OUTER * sixteens(AXIS)
   behind: OUTER * AXIS * FUSED
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 
@@ -20,26 +20,28 @@ typedef int8_t T;
 #endif
 
 static void softmax_s8(const T *X, void *Y, int OUTER, int AXIS, float x_scale, const struct Epilogue *epilogue) {
-    /* Of every distance from the largest value of a row, or, where there are not as many values, of each of them. */
-    float power[256];
+    float power[256]; /* of every distance from the largest value of a row */
+    float out[16];
     const int few = OUTER * AXIS <= 256;
     for (int i = 0; !few && i < 256; i++)
         power[i] = tw_expf((float)-i * x_scale);
-    for (int outer = 0; outer < OUTER && AXIS > 0; outer++, X += AXIS) {
-        int max = X[0];
-        float sums[4] = {0}, out[16];
+    for (int outer = 0; outer < OUTER && AXIS > 0; outer++) {
+        const ptrdiff_t at = (ptrdiff_t)outer * AXIS;
+        const T *x = X + at;
+        int max = x[0];
+        float sums[4] = {0};
         for (int i = 1; i < AXIS; i++)
-            max = tw_max(max, X[i]);
+            max = tw_max(max, x[i]);
         for (int i = 0; few && i < AXIS; i++)
-            power[i] = tw_expf((float)(X[i] - max) * x_scale);
+            power[max - x[i]] = tw_expf((float)(x[i] - max) * x_scale);
         for (int i = 0; i < AXIS; i++)
-            sums[i % 4] += power[few ? i : max - X[i]];
+            sums[i % 4] += power[max - x[i]];
         const float scale = 1.0f / (sums[0] + sums[1] + sums[2] + sums[3]);
         for (int i = 0; i < AXIS; i += 16) {
             const int count = tw_min(16, AXIS - i);
             for (int j = 0; j < count; j++)
-                out[j] = power[few ? i + j : max - X[i + j]] * scale;
-            STORE(epilogue, Y, out, outer * AXIS + i, 0, i, 1, count);
+                out[j] = power[max - x[i + j]] * scale;
+            STORE(epilogue, Y, out, at + i, 0, i, 1, count);
         }
     }
 }
