@@ -3,7 +3,6 @@
 #ifndef TILEWRIGHT_RUNS_H
 #define TILEWRIGHT_RUNS_H
 
-#include "tilewright_core.h"
 #include "tilewright_pool.h"
 
 /* The blocks of a core. The four of a tile have some that lie far apart: their words are in different groups. */
@@ -12,8 +11,8 @@ struct tw_pool_share {
 };
 static inline struct tw_pool_share tw_pool_share(int blocks, int part, int parts) {
     const int place = parts & 3 ? part : (part & 3) * (parts >> 2) + (part >> 2), most = (blocks + parts - 1) / parts;
-    const int begin = tw_min(place * most, blocks);
-    return (struct tw_pool_share){begin, tw_min(begin + most, blocks)};
+    const int begin = place * most, end = begin + most;
+    return (struct tw_pool_share){begin, end < blocks ? end : blocks};
 }
 
 /* Where windows of an image and their results lie. */
@@ -34,7 +33,8 @@ struct tw_pool_pixels {
 static inline __attribute__((always_inline)) void tw_pool_find(const struct tw_pool_image *image, int four,
                                                                struct tw_pool_pixels *pixels) {
     const int all = image->N * image->OH * image->OW, whole = all - 3 * tw_pool_fours(image);
-    const int begin = tw_max(tw_min(4 * four, 3 * four + whole), 0), end = tw_min(4 * four + 4, 3 * four + 3 + whole);
+    const int begin = four < whole ? 4 * four : 3 * four + whole > 0 ? 3 * four + whole : 0;
+    const int end = four < whole ? begin + 4 : 3 * four + 3 + whole;
     int ow = begin % image->OW, line = begin / image->OW, oh = line % image->OH, n = line / image->OH;
     pixels->count = end - begin;
     for (int i = 0; i < 4; i++) {

@@ -2,7 +2,7 @@
 #ifndef TILEWRIGHT_SCALE_H
 #define TILEWRIGHT_SCALE_H
 
-#include "tilewright_core.h"
+#include <stdint.h>
 
 /* What is fused behind a kernel, for four channels: factors are floats. */
 struct tw_pool_scale {
@@ -17,22 +17,26 @@ struct tw_pool_scale {
       STORE_FACTOR(e, (channel) + 3)},                                                                                 \
      (uint32_t)STORE_ZERO(e)}
 
-/* fcvt.s.w, fmadd.s: a fused product rounds once, at the weight of the last bit of `magic`, which is 1. */
-static inline int32_t tw_pool_scaled(const struct tw_pool_scale *scale, int i, int32_t sum) {
+/* fcvt.s.w, fmadd.s, p.clip or p.clipu: a fused product rounds once, at the weight of the last bit of `magic`, which is 1. */
+static inline __attribute__((always_inline)) char tw_pool_byte(const struct tw_pool_scale *scale, const int is_signed,
+                                                               int i, int32_t sum) {
     const uint32_t magic = 0x4B400000u /* 1.5 * 2^23 */;
     uint32_t x;
     __asm__(".insn r 0x53, 0, 0x68, %0, %1, x0" : "=r"(x) : "r"(sum + scale->added[i]));
     __asm__(".insn r4 0x43, 0, 0, %0, %1, %2, %3" : "=r"(x) : "r"(x), "r"(scale->factors[i]), "r"(magic));
-    return (int32_t)(x + (scale->zero - magic));
+    if (is_signed)
+        __asm__(".insn r 0x33, 1, 0x0A, %0, %1, x8" : "=r"(x) : "r"(x + (scale->zero - magic)));
+    else
+        __asm__(".insn r 0x33, 2, 0x0A, %0, %1, x9" : "=r"(x) : "r"(x + (scale->zero - magic)));
+    return (char)x;
 }
 /* Four neighbours. */
 static inline __attribute__((always_inline)) void tw_pool_bytes(const struct tw_pool_scale *scale, const int is_signed,
                                                                 int32_t a, int32_t b, int32_t c, int32_t d, char *to) {
-    const int lo = is_signed ? -128 : 0, hi = is_signed ? 127 : 255;
-    to[0] = (char)tw_clamp(tw_pool_scaled(scale, 0, a), lo, hi);
-    to[1] = (char)tw_clamp(tw_pool_scaled(scale, 1, b), lo, hi);
-    to[2] = (char)tw_clamp(tw_pool_scaled(scale, 2, c), lo, hi);
-    to[3] = (char)tw_clamp(tw_pool_scaled(scale, 3, d), lo, hi);
+    to[0] = tw_pool_byte(scale, is_signed, 0, a);
+    to[1] = tw_pool_byte(scale, is_signed, 1, b);
+    to[2] = tw_pool_byte(scale, is_signed, 2, c);
+    to[3] = tw_pool_byte(scale, is_signed, 3, d);
 }
 
 #endif

@@ -3,7 +3,6 @@
 #ifndef TILEWRIGHT_SPANS_H
 #define TILEWRIGHT_SPANS_H
 
-#include "tilewright_core.h"
 #include "tilewright_pool.h"
 
 /* An image, its windows and their results. */
@@ -21,8 +20,8 @@ struct tw_pool_spans {
 };
 static inline struct tw_pool_spans tw_pool_spans(const struct tw_pool_windows *windows, int parts) {
     const int lines = windows->N * windows->OH * (windows->G >> 2);
-    const int cut = tw_max((windows->OW + 15) >> 4, tw_min(windows->OW, parts / lines));
-    const int most = (windows->OW - 1) / cut + 1, pieces = (windows->OW - 1) / most + 1;
+    const int least = (windows->OW + 15) >> 4, each = parts / lines < windows->OW ? parts / lines : windows->OW;
+    const int most = (windows->OW - 1) / (each > least ? each : least) + 1, pieces = (windows->OW - 1) / most + 1;
     return (struct tw_pool_spans){most, pieces, lines * pieces};
 }
 
@@ -58,10 +57,12 @@ static inline struct tw_pool_span tw_pool_span(const struct tw_pool_windows *win
     const uint32_t outside = (uint32_t)(windows->zero & 0xFF) * 0x01010101u;
     const int fours = windows->G >> 2, g = number % fours * 4, rest = number / fours;
     const int from = rest % spans->pieces * spans->most, line = rest / spans->pieces;
-    const int oh = line % windows->OH, n = line / windows->OH, pixels = tw_min(windows->OW - from, spans->most);
+    const int oh = line % windows->OH, n = line / windows->OH;
+    const int pixels = windows->OW - from < spans->most ? windows->OW - from : spans->most;
     const int ih = oh * windows->strides_0 - windows->pads_0, iw = from * windows->strides_1 - windows->pads_1;
     const int width = (pixels - 1) * windows->strides_1 + (windows->KW - 1) * windows->dilations_1 + 1;
-    const int begin = tw_min(tw_max(-iw, 0), width), end = tw_max(tw_min(windows->X_n2 - iw, width), begin);
+    const int left = iw < 0 ? -iw : 0, right = windows->X_n2 - iw;
+    const int begin = left < width ? left : width, end = right < begin ? begin : right < width ? right : width;
     const char *const image = (const char *)X + n * windows->X_s0 + (iw + begin) * windows->X_s2 + g;
     for (int top = 0; top < windows->KH; top += 4) {
         const char *x[4];
