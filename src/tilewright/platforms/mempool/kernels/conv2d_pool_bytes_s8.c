@@ -8,15 +8,16 @@ epilogue: row
 strided: [X, Y]
 scratch: "16*((KH*KW*C+3)//4)"
 # Blocks of four pixels and four channels, of which a core has some that follow each other. Windows of four pixels are copied
-# once, byte by byte: rows of the filter at once where all taps lie inside, side by side, and single taps elsewhere.
+# once, byte by byte: rows of the filter at once where all taps lie inside, side by side, and single taps elsewhere. Channels that
+# are left are stored one by one, with what is fused.
 cycles:
   words: (BLOCKS := steps(G * (FOURS := fours(N * OH * OW)) * (DEEP := fours(F)), PARTS)) * words(KH * KW * C)
   bytes: (PIXELS := (SETS := steps(BLOCKS, max(DEEP, some(KW))) + some(max(BLOCKS, DEEP) % max(min(BLOCKS, DEEP), some(KW)))) * N * OH * OW / max(FOURS, some(KW))) * KH * KW * C
   runs: KH * PIXELS / max(SETS, some(KW)) * (SETS + (KW - some(KW)) * min(SETS, (some(X_s2 - C) + several(dilations_1)) * SETS + X_o2 * steps(SETS, max(fours(OW), some(KW)))))
   pixels: SETS
   blocks: BLOCKS
-  single: BLOCKS * ragged_fours(F)
-  behind: unless(SCALES * BYTES) * BLOCKS * N * OH * OW / max(FOURS, some(KW)) * FUSED
+  single: SETS * left_of_fours(F)
+  behind: (unless(SCALES * BYTES) * BLOCKS + SCALES * BYTES * SETS * ragged_fours(F)) * N * OH * OW / max(FOURS, some(KW)) * FUSED
   call: 1
 --- */
 #include "tilewright_kernel.h"

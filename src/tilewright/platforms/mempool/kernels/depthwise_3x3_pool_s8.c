@@ -46,13 +46,13 @@ typedef int8_t T;
 TW_APART void depthwise_3x3(const struct tw_pool_span *span, const uint32_t *t, const uint32_t *w, const int32_t *bias,
                             void *Y, const struct Epilogue *epilogue) {
     const struct Epilogue e = *epilogue;
-    const int next = span->next, step = span->step, channel = span->channel;
+    const int next = span->next, step = span->step;
     const uint32_t w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3], w4 = w[4], w5 = w[5], w6 = w[6], w7 = w[7];
     const uint32_t w8 = w[8], w9 = w[9], w10 = w[10], w11 = w[11];
     const uint32_t *u = t + span->dilation, *v = u + span->dilation;
     int at = span->at;
 #if STORE_SCALES
-    const struct tw_pool_scale scale = TW_POOL_SCALE_OF(&e, channel);
+    const struct tw_pool_scale scale = TW_POOL_SCALE_OF(&e, span->channel);
 #endif
     for (int left = span->pixels; left > 0; left--, t += step, u += step, v += step, at += next) {
         int32_t a = bias[0], b = bias[1], c = bias[2], d = bias[3];
@@ -64,7 +64,7 @@ TW_APART void depthwise_3x3(const struct tw_pool_span *span, const uint32_t *t, 
 #if STORE_SCALES
         tw_pool_bytes(&scale, STORE_SIGNED, a, b, c, d, (char *)Y + at);
 #else
-        STORE_4(&e, Y, a, b, c, d, at, channel);
+        STORE_4(&e, Y, a, b, c, d, at, span->channel);
 #endif
     }
 }
