@@ -29,7 +29,7 @@ ABOVE = {
     "cortex-m4": "concat dynamic_quantize ita_max layer_normalization log_softmax rnn sumpool_s8 topk",
     "cortex-m55": """attention embed_layer_normalization ita_max linear_attention skip_simplified_layer_normalization
         topk transpose_pixels""",
-    "mempool": """attention conv2d_f32 conv2d_pool_s8 cumprod_int cumsum_int depthwise_s8 irotary layer_norm_grad
+    "mempool": """attention conv2d_f32 cumprod_int cumsum_int depthwise_s8 irotary layer_norm_grad
         linear_attention matmul_f32 matmul_packed_f32 matmul_packed_s8 matmul_s8 skip_layer_normalization
         softmax_f64 softmax_grad sumpool_s8 topk loop_nests""",
     "snitch": """averagepool_f32 conv2d_f32 conv2d_pairs_f32 conv2d_s8 cumprod_int cumsum_float depthwise_f32

@@ -5,9 +5,10 @@ T: [int8, uint8]
 when: {INNER: "== 1"}
 epilogue: row
 inplace: X
-# A table of powers, which is looked up twice for each element.
+# A table of powers, which is looked up twice for each element: of all distances, or of those that few elements have.
 cycles:
   elements: OUTER * AXIS
+  powers: min(OUTER * AXIS, 256)
   rows: OUTER
   behind: OUTER * AXIS * FUSED
   call: 1
@@ -21,7 +22,8 @@ typedef int8_t T;
 static void softmax_s8(const T *X, void *Y, int OUTER, int AXIS, float x_scale, const struct Epilogue *epilogue) {
     float power[256]; /* of every distance from the largest value of a row */
     float out[16];
-    for (int i = 0; i < 256; i++)
+    const int few = OUTER * AXIS <= 256;
+    for (int i = 0; !few && i < 256; i++)
         power[i] = tw_expf((float)-i * x_scale);
     for (int outer = 0; outer < OUTER && AXIS > 0; outer++) {
         const ptrdiff_t at = (ptrdiff_t)outer * AXIS;
@@ -30,6 +32,8 @@ static void softmax_s8(const T *X, void *Y, int OUTER, int AXIS, float x_scale, 
         float sums[4] = {0};
         for (int i = 1; i < AXIS; i++)
             max = tw_max(max, x[i]);
+        for (int i = 0; few && i < AXIS; i++)
+            power[max - x[i]] = tw_expf((float)(x[i] - max) * x_scale);
         for (int i = 0; i < AXIS; i++)
             sums[i % 4] += power[max - x[i]];
         const float scale = 1.0f / (sums[0] + sums[1] + sums[2] + sums[3]);
