@@ -30,7 +30,7 @@ PROGRAMS = 144
 """In all, of the kernels in turn."""
 TOGETHER = 6
 """Layers of a program, each with steps of its own."""
-USUAL = 0.5
+USUAL = 0.75
 """The share of layers with what networks usually have behind them, and nothing else."""
 MOST_CYCLES = 1 << 22
 """Of a program, as predicted: longer ones tell no more."""
