@@ -112,14 +112,7 @@ def test_convolutions_of_bytes(kernel: str, platform: str, scaled: bool) -> None
             dilations=conv.dilations,
             x_zero_point=conv.zero,
         )
-        factors = np.random.default_rng(number).integers(1 << 18, 1 << 20, conv.filters).astype(np.int32)
-        signed = int(number % 2 == 0)
-        by_channel = {"div": 1 << 28, "half_to_even": 1, "zero_point": 3, "signed": signed}
-        outputs.append(
-            b.op("RequantShift", result, factors, np.asarray(0, np.int32), **by_channel)
-            if scaled
-            else requantised(b, result)
-        )
+        outputs.append(scaled_by_channel(b, result, conv.filters, number % 2) if scaled else requantised(b, result))
     assert kernels_used(b.graph(*outputs), platform) == {kernel}
 
 
@@ -158,3 +151,9 @@ def random(*shape: int, seed: int = 0) -> Array:
 
 def requantised(b: Builder, x: str) -> str:
     return b.op("RequantShift", x, np.asarray(9, np.int32), np.asarray(-5000, np.int32), div=1 << 14)
+
+
+def scaled_by_channel(b: Builder, x: str, channels: int, signed: int) -> str:
+    factors = np.random.default_rng(channels).integers(1 << 18, 1 << 20, channels).astype(np.int32)
+    none = np.asarray(0, np.int32)
+    return b.op("RequantShift", x, factors, none, div=1 << 28, half_to_even=1, zero_point=3, signed=signed)
