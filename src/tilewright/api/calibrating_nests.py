@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -18,6 +18,7 @@ from tilewright.machine.calibration import COMPILER, NESTS, Calibration
 from tilewright.machine.staleness import operations_key
 from tilewright.machine.target import Target, with_times
 from tilewright.ops import operators
+from tilewright.price.least_squares import S
 from tilewright.price.nest_terms import NestSeen, nest_seen, solved_nests
 from tilewright.price.operations import functions
 from tilewright.price.tiles import OPERATIONS
@@ -93,13 +94,19 @@ def _functions(layer: SampledLayer) -> Iterable[str]:
 
 def nests_solution(platform: Target, ran: Sequence[BenchRun]) -> Calibration:
     """What follows from programs that ran."""
-    seen = [observed_nests(one) for one in ran]
-    every = [one for nests in seen for one in nests]
+    return operations_solution(platform, [observed_nests(one) for one in ran], solved_nests, HELD_OUT)
+
+
+def operations_solution(
+    platform: Target, seen: Sequence[Sequence[S]], solve: Callable[[Sequence[S]], dict[str, float]], turns: int
+) -> Calibration:
+    """Cycles of operations from what was seen program by program. In so many turns some programs are held out."""
+    every = [one for mine in seen for one in mine]
     errors: list[float] = []
-    for turn in range(HELD_OUT):
-        apart = solved_nests([one for number, nests in enumerate(seen) if number % HELD_OUT != turn for one in nests])
-        errors += [one.error(apart) for nests in seen[turn::HELD_OUT] for one in nests]
-    costs = {name: rounded(value) for name, value in solved_nests(every).items()}
+    for turn in range(turns):
+        apart = solve([one for number, mine in enumerate(seen) if number % turns != turn for one in mine])
+        errors += [one.error(apart) for mine in seen[turn::turns] for one in mine]
+    costs = {name: rounded(value) for name, value in sorted(solve(every).items())}
     return Calibration(
         MappingProxyType(operations_key(platform, costs) | {COMPILER: compiler_of(platform)}),
         MappingProxyType(costs),

@@ -8,19 +8,18 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 from msgspec.structs import replace
 
-from tilewright.api.bench import Bench, BenchRun, Progress, compiler_of, quantiles, quiet, rounded
+from tilewright.api.bench import Bench, BenchRun, Progress, quiet
+from tilewright.api.calibrating_nests import operations_solution
 from tilewright.api.sampled_layers import SampledLayer, any_steps, draw_layers
 from tilewright.core.graph import TensorType
 from tilewright.core.plan import Group
 from tilewright.errors import TilewrightError
-from tilewright.machine.calibration import COMPILER, STEPS, Calibration
+from tilewright.machine.calibration import STEPS, Calibration
 from tilewright.machine.kernel import Kernel
-from tilewright.machine.staleness import operations_key
 from tilewright.machine.target import Target
 from tilewright.ops.usual_steps import Behind, usual_steps
 from tilewright.price.step_terms import StepsSeen, solved_steps, steps_seen
@@ -94,19 +93,7 @@ def _run(bench: Bench, platform: Target, layers: Sequence[SampledLayer], number:
 def steps_solution(platform: Target, ran: Sequence[BenchRun]) -> Calibration:
     """What follows from programs that ran."""
     seen = [[*observed_steps(one)] for one in ran]
-    every = [one for layers in seen for one in layers]
-    errors: list[float] = []
-    for turn in range(HELD_OUT):
-        others = [one for number, mine in enumerate(seen) if number % HELD_OUT != turn for one in mine]
-        apart = solved_steps(others, platform.operations)
-        errors += [one.error(apart) for mine in seen[turn::HELD_OUT] for one in mine]
-    costs = {name: rounded(value) for name, value in sorted(solved_steps(every, platform.operations).items())}
-    return Calibration(
-        MappingProxyType(operations_key(platform, costs) | {COMPILER: compiler_of(platform)}),
-        MappingProxyType(costs),
-        shapes=len(every),
-        held_out=MappingProxyType(quantiles(errors)),
-    )
+    return operations_solution(platform, seen, lambda some: solved_steps(some, platform.operations), HELD_OUT)
 
 
 def observed_steps(ran: BenchRun) -> Iterator[StepsSeen]:

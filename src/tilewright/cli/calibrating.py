@@ -40,9 +40,7 @@ def calibrate_command(
     ] = False,
     steps: Annotated[
         bool,
-        typer.Option(
-            "--steps", help="Measures only steps that are fused behind kernels, which have to be measured before."
-        ),
+        typer.Option("--steps", help="Measures only steps that are fused behind kernels, which were measured before."),
     ] = False,
     engine: Annotated[
         list[str] | None,
@@ -101,10 +99,7 @@ def calibrate_command(
             output=output,
             progress=progress,
         )
-    if as_json:
-        print(json.dumps({"kernels": [_object(result) for result in found]}))
-        return
-    results().print(_table(found))
+    _show(found, as_json=as_json)
 
 
 def _check(found: Sequence[tuple[str, tuple[str, ...]]], *, as_json: bool) -> None:
@@ -122,6 +117,13 @@ def _check(found: Sequence[tuple[str, tuple[str, ...]]], *, as_json: bool) -> No
 def _progress(*, quiet: bool) -> Generator[Progress]:
     with progress_line("calibrate", quiet=quiet) as stage:
         yield lambda name, done, wanted: stage(f"{name}: {done} of {wanted} layers")
+
+
+def _show(found: Sequence[CalibrationResult], *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"kernels": [_object(result) for result in found]}))
+    else:
+        results().print(_table(found))
 
 
 def _object(result: CalibrationResult) -> dict[str, object]:
