@@ -14,6 +14,8 @@ from tilewright.language.reference import Reference
 
 SEQUENCES, SEED = 16, 1
 """Texts that a model writes to be watched. Each is as long as its context."""
+MULTIPLIED = ("attention_in", "mixed", "ffn_in", "hidden", "head_in")
+"""Activations that are multiplied by weights, without the layer that they are of."""
 
 
 class ActivationRanges(Struct, frozen=True):
@@ -38,6 +40,19 @@ def own_texts(model: Checkpoint, count: int = SEQUENCES, seed: int = SEED) -> Ar
         noise = random.gumbel(size=logits.shape)
         tokens[:, position + 1] = np.argmax(logits + noise, axis=-1)
     return tokens
+
+
+def moments(model: Checkpoint, tokens: Array) -> Mapping[str, Array]:
+    """Of activations that are multiplied by weights: the mean products of each two channels on some texts."""
+    sums: dict[str, Array] = {}
+
+    def see(name: str, values: Array) -> None:
+        if name.rpartition(".")[2] in MULTIPLIED:
+            rows = values.reshape(-1, values.shape[-1])
+            sums[name] = (rows.T @ rows).astype(np.float64) / len(rows)
+
+    Reference(model, see).logits(tokens)
+    return MappingProxyType(sums)
 
 
 def watched(model: Checkpoint, tokens: Array) -> ActivationRanges:

@@ -28,6 +28,8 @@ class Reference(Struct):
 
     model: Checkpoint
     watch: Watch = lambda _name, _values: None
+    embedding: Array | None = None
+    """Where it is another one than that of the head."""
     _keys: list[Array] = field(default_factory=list[Array])
     _values: list[Array] = field(default_factory=list[Array])
 
@@ -40,7 +42,7 @@ class Reference(Struct):
         sizes, watch = self.model.sizes, self.watch
         past = self._keys[0].shape[2] if self._keys else 0
         cosines, sines = (table[past : past + tokens.shape[1]] for table in rotations(sizes))
-        x = self.model.weights["emb"][tokens]
+        x = (self.model.weights["emb"] if self.embedding is None else self.embedding)[tokens]
         for number in range(sizes.layers):
             w, name = self.model.layer(number), f"{number}."
             watch(name + "x", x)
