@@ -27,17 +27,17 @@ from rich.console import Console
 from rich.table import Table
 
 from tilewright.api.compiling import Options
-from tilewright.api.generating import Language, generate, load_language
+from tilewright.api.generating import Arithmetic, Language, generate, load_language
 from tilewright.api.language_page import measured_tokens
 from tilewright.api.running import run_model
 from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret
-from tilewright.language import PREFILL
+from tilewright.language import PREFILL, weight_bits_of
 from tilewright.language.checkpoint import PARTS, Checkpoint
 from tilewright.language.graphs import integer_graph
-from tilewright.language.quantised import LOGIT, IntegerModel, quantised
-from tilewright.language.ranges import own_texts, watched
+from tilewright.language.quantised import LOGIT, IntegerModel
 from tilewright.language.reference import Reference, bits
+from tilewright.language.weight_bits import integer_logits, integer_model, stored_bits
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "language_model"
 PLATFORMS = ("generic", "siracusa", "cortex-m55")
@@ -138,12 +138,12 @@ def checkpoint_of(language: Language) -> Checkpoint:
     return language.model
 
 
-def quality(language: Language, graph: Graph, text: Array) -> tuple[float, float, float]:
+def quality(language: Language, fitted: IntegerModel, text: Array) -> tuple[float, float, float]:
     """Bits per character of floats, of the interpreter of the integer model, and of its C."""
     return (
         bits_per_character(language, text, lambda w: Reference(checkpoint_of(language)).logits(w[None])[0]),
-        bits_per_character(language, text, lambda w: written(graph, w.tolist(), 0, len(w)).logits / LOGIT),
-        bits_per_character(language, text, lambda w: compiled(graph, [w], "generic")[0][0] / LOGIT),
+        bits_per_character(language, text, lambda w: integer_logits(fitted, w[None])[0]),
+        bits_per_character(language, text, lambda w: compiled(integer_graph(fitted), [w], "generic")[0][0] / LOGIT),
     )
 
 
@@ -240,7 +240,9 @@ def host(language: Language, prompt: str, tokens: int) -> Table:
             rates: list[float] = []
             for floats in (True, False):
                 place = Path(folder) / f"project{floats}"
-                generate(language, prompt, tokens=count, floats=floats, flags=flags, folder=place)
+                generate(
+                    language, prompt, tokens=count, arithmetic=Arithmetic(floats=floats), flags=flags, folder=place
+                )
                 story = [str(place / "story"), prompt, "--tokens"]
                 said = subprocess.run([*story, str(count)], capture_output=True, text=True, check=True).stderr.split()
                 # It may end its text before.
@@ -259,6 +261,7 @@ def main() -> int:
     parser.add_argument("--tokens", type=int, default=256)
     parser.add_argument("--platform", action="append", help="as often as wanted; all three otherwise")
     parser.add_argument("--no-host", action="store_true", help="without the C written by hand")
+    parser.add_argument("--weight-bits", default="", metavar="N|P%%", help="as `tilewright generate` has it")
     parser.add_argument("--text", type=Path)
     parser.add_argument("--text-tokens", type=int, default=2048)
     given = parser.parse_args()
@@ -266,16 +269,16 @@ def main() -> int:
     for path in given.models:
         language = load_language(path)
         model = checkpoint_of(language)
-        fitted = quantised(model, watched(model, own_texts(model)))
+        fitted = integer_model(model, weight_bits_of(given.weight_bits))
         graph = integer_graph(fitted)
-        console.print(f"{path}: {model.parameters / 1e6:.2f} million parameters")
+        console.print(f"{path}: {model.parameters / 1e6:.2f} million parameters, {stored_bits(graph):.3g} bits each")
         if given.prompts:
             table = same(language, fitted, PROMPTS[: given.prompts], given.tokens, given.platform or PLATFORMS)
             wrong |= any(cell != "all" for cell in table.columns[2].cells)
             console.print(table)
         if given.text_tokens:
             text = np.load(given.text)["stories"] if given.text else story_tokens(language, given.text_tokens)
-            floats, whole, c = quality(language, graph, text[: given.text_tokens])
+            floats, whole, c = quality(language, fitted, text[: given.text_tokens])
             wrong |= c != whole
             console.print(
                 f"bits a character: floats {floats:.4f}, integers {whole:.4f} ({whole / floats - 1:+.1%}), ", end=""

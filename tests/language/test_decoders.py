@@ -14,7 +14,7 @@ from onnx import helper
 
 from language_models import ROOT, script, tiny, tiny_tokenizer, written
 from tilewright.api.compiling import Options
-from tilewright.api.generating import generate, load_language
+from tilewright.api.generating import Arithmetic, generate, load_language
 from tilewright.api.running import run_model
 from tilewright.core.graph import Array
 from tilewright.core.interpret import interpret_steps
@@ -77,7 +77,13 @@ def test_the_program_writes_what_the_checkpoint_does(tmp_path: Path) -> None:
     said: list[bytes] = []
     for model in (path, onnx_path):
         text = bytearray()
-        generate(load_language(model, context=24), "the cat. the", tokens=8, floats=True, say=text.extend)
+        generate(
+            load_language(model, context=24),
+            "the cat. the",
+            tokens=8,
+            arithmetic=Arithmetic(floats=True),
+            say=text.extend,
+        )
         said.append(bytes(text))
     assert said[0] == said[1]
 

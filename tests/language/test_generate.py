@@ -10,7 +10,7 @@ import pytest
 
 from language_models import written
 from tilewright.api.compiling import Options
-from tilewright.api.generating import Sampling, generate, language_graphs, load_language
+from tilewright.api.generating import Arithmetic, Sampling, generate, language_graphs, load_language
 from tilewright.cli.app import run
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.core.graph import Array, Graph
@@ -46,9 +46,9 @@ def test_the_program_writes_what_the_interpreter_does(sampling: Sampling, tmp_pa
     language = load_language(written(tmp_path))
     wanted = told(language_graphs(language.model)["decode"], language.prompt(PROMPT), sampling)
     text = bytearray()
-    result = generate(
-        language, PROMPT, tokens=TOKENS, sampling=sampling, prefill=3, flags=(*STRICT, *SANITIZE), say=text.extend
-    )
+    how = Arithmetic(prefill=3)
+    flags = (*STRICT, *SANITIZE)
+    result = generate(language, PROMPT, tokens=TOKENS, sampling=sampling, arithmetic=how, flags=flags, say=text.extend)
     assert bytes(text) == PROMPT.encode() + language.tokenizer.decode(wanted) + b"\n"
     assert (result.figures.read, result.figures.written) == (len(language.prompt(PROMPT)), len(wanted))
 
@@ -65,7 +65,7 @@ def test_every_machine_writes_what_the_interpreter_does(platform: str, tmp_path:
         tokens=40,
         sampling=hot,
         options=Options(platform=platform, name="story"),
-        prefill=3,
+        arithmetic=Arithmetic(prefill=3),
         say=text.extend,
     )
     assert bytes(text) == PROMPT.encode() + language.tokenizer.decode(wanted) + b"\n"
@@ -88,7 +88,7 @@ def test_floats_write_what_the_reference_does(tmp_path: Path) -> None:
         tokens.append(token)
         logits = reference.logits(np.asarray([[token]]))[0, -1]
     text = bytearray()
-    generate(language, PROMPT, tokens=TOKENS, floats=True, say=text.extend)
+    generate(language, PROMPT, tokens=TOKENS, arithmetic=Arithmetic(floats=True), say=text.extend)
     assert bytes(text) == PROMPT.encode() + language.tokenizer.decode(tokens[read:]) + b"\n"
 
 

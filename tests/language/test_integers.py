@@ -14,11 +14,14 @@ from tilewright.api.compiling import Options
 from tilewright.api.running import run_model
 from tilewright.core.graph import Array
 from tilewright.core.interpret import interpret, interpret_steps
+from tilewright.errors import TilewrightError
+from tilewright.language import LeastBits, WeightBits
 from tilewright.language.checkpoint import checkpoint_of
 from tilewright.language.graphs import integer_graph
 from tilewright.language.quantised import LOGIT, Choices, IntegerModel, powers, quantised, sigmoids
 from tilewright.language.ranges import own_texts, watched
 from tilewright.language.reference import Reference, bits
+from tilewright.language.weight_bits import integer_logits, integer_model, stored_bits
 
 
 @cache
@@ -65,10 +68,45 @@ def test_compiled_it_is_the_same_to_the_bit(platform: str) -> None:
     np.testing.assert_array_equal(ran.outputs[0].reshape(count, -1), expected()[:count])
 
 
-def test_weights_of_four_bits() -> None:
+@cache
+def lost(weight_bits: WeightBits) -> float:
+    """The share of bits that texts take more than with floats; the model's own, so that all of it is known."""
+    tokens = own_texts(tiny(), 6, 9)
+
+    def logs(logits: Array) -> Array:
+        return np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+
+    exact = Reference(tiny()).logits(tokens).astype(np.float64)
+    exact -= logs(exact)
+    found = integer_logits(integer_model(tiny(), weight_bits), tokens)
+    found -= logs(found)
+    return float((np.exp(exact) * (exact - found)).sum() / -(np.exp(exact) * exact).sum())
+
+
+def test_fewer_bits_lose_more() -> None:
+    assert lost(8) < lost(6) < lost(4) < lost(3)
+
+
+def test_weights_of_few_bits_are_rounded_together() -> None:
     model = tiny()
-    found = quantised(model, watched(model, own_texts(model)), Choices(weight_bits=4))
-    assert all(np.abs(layer.gate.weights).max() <= 8 for layer in found.layers)
+    alone = quantised(model, watched(model, own_texts(model)), Choices(weight_bits=4))
+    tokens = own_texts(model, 6, 9)
+    wanted = Reference(model).logits(tokens)
+    off = [np.abs(integer_logits(m, tokens) - wanted).mean() for m in (alone, integer_model(model, 4))]
+    assert off[1] < 0.9 * off[0]
+    assert stored_bits(integer_graph(alone)) == stored_bits(integer_graph(integer_model(model, 4))) == 4
+
+
+@pytest.mark.parametrize("loss", [0.01, 0.03])
+def test_as_few_bits_as_a_loss_allows(loss: float) -> None:
+    least = stored_bits(integer_graph(integer_model(tiny(), LeastBits(loss))))
+    assert least is not None
+    assert 2 <= least < 8
+    assert lost(LeastBits(loss)) < 1.5 * loss
+
+
+def test_a_loss_that_even_the_usual_bits_exceed() -> None:
+    assert stored_bits(integer_graph(integer_model(tiny(), LeastBits(1e-9)))) == 8
 
 
 def test_weights_that_are_whole_numbers_stay_as_they_are() -> None:
@@ -85,10 +123,13 @@ def test_weights_that_are_whole_numbers_stay_as_they_are() -> None:
         turned = np.concatenate([arrays[f"{number}.wq"], arrays[f"{number}.wk"]])
         np.testing.assert_array_equal(layer.turned.weights.T, turned)
     np.testing.assert_array_equal(found.head.weights.T, arrays["emb"])
+    with pytest.raises(TilewrightError, match="whole numbers already"):
+        integer_model(model, 4)
 
 
-def test_sums_fit_32_bits() -> None:
-    model = fitted()
+@pytest.mark.parametrize("weight_bits", [None, 5, 3])
+def test_sums_fit_32_bits(weight_bits: WeightBits) -> None:
+    model = integer_model(tiny(), weight_bits)
     for linear in (model.head, *(part for layer in model.layers for part in (layer.turned, layer.gate, layer.down))):
         sums = np.abs(linear.weights.astype(np.int64)).sum(axis=0) * 128
         assert (sums * linear.mul + np.abs(linear.add) + (1 << linear.shift)).max() < 1 << 31

@@ -11,7 +11,7 @@ import pytest
 import command_line
 from language_models import tiny, written
 from tilewright.api.compiling import Options, compile_entries
-from tilewright.api.generating import Language, compile_language, generate, language_graphs, load_language
+from tilewright.api.generating import Arithmetic, Language, compile_language, generate, language_graphs, load_language
 from tilewright.cli.app import run
 from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret
@@ -31,7 +31,7 @@ def language(tmp_path_factory: pytest.TempPathFactory) -> Language:
 def host(language: Language, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project for this computer."""
     folder = tmp_path_factory.mktemp("host") / "project"
-    generate(language, PROMPT, tokens=1, prefill=3, folder=folder)
+    generate(language, PROMPT, tokens=1, arithmetic=Arithmetic(prefill=3), folder=folder)
     return folder
 
 
@@ -39,7 +39,7 @@ def host(language: Language, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def chip(language: Language, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project for Siracusa, built by its Makefile."""
     folder = tmp_path_factory.mktemp("chip") / "project"
-    compiled = compile_language(language, Options(platform="siracusa", name="story"), prefill=3)
+    compiled = compile_language(language, Options(platform="siracusa", name="story"), Arithmetic(prefill=3))
     compiled["decode"].write(folder)
     subprocess.run(["make", "-s"], cwd=folder, check=True)
     return folder
@@ -56,7 +56,7 @@ def fed(graph: Graph, states: list[Array], tokens: list[int], position: int) -> 
 
 @pytest.mark.parametrize("pieces", [(5, 5, 5), (5, 3, 1, 5), (2, 4)])
 def test_many_tokens_at_once_are_one_by_one_to_the_bit(pieces: tuple[int, ...]) -> None:
-    graphs = language_graphs(tiny(), prefill=5)
+    graphs = language_graphs(tiny(), Arithmetic(prefill=5))
     tokens = [int(token) for token in np.random.default_rng(3).integers(0, 64, sum(pieces))]
     one: list[Array] = [state.initial for state in graphs["decode"].states]
     many: list[Array] = [state.initial for state in graphs["prefill"].states]
@@ -74,10 +74,10 @@ def test_many_tokens_at_once_are_one_by_one_to_the_bit(pieces: tuple[int, ...]) 
 
 
 def test_entries_share_weights_and_states() -> None:
-    compiled = compile_entries(language_graphs(tiny(), prefill=3), Options(name="story"))
+    compiled = compile_entries(language_graphs(tiny(), Arithmetic(prefill=3)), Options(name="story"))
     programs = [found.program for found in compiled.values()]
     assert programs[0].constants == programs[1].constants
-    alone = compile_entries({"decode": language_graphs(tiny(), prefill=1)["decode"]}, Options(name="story"))
+    alone = compile_entries({"decode": language_graphs(tiny(), Arithmetic(prefill=1))["decode"]}, Options(name="story"))
     assert programs[0].constant_bytes < 1.2 * alone["decode"].program.constant_bytes
     assert (programs[0].states_at, programs[0].arena_bytes) == (programs[1].states_at, programs[1].arena_bytes)
     header = compiled["decode"].files["story.h"].decode()

@@ -17,14 +17,13 @@ from tilewright.codegen import build, project_in
 from tilewright.core.graph import Graph
 from tilewright.errors import TilewrightError
 from tilewright.frontend.decoders import Decoder, load_decoder
-from tilewright.language import CONTEXT, PREFILL
+from tilewright.language import CONTEXT, PREFILL, WeightBits
 from tilewright.language.checkpoint import Checkpoint, checkpoint_of
 from tilewright.language.graphs import float_graph, integer_graph
-from tilewright.language.quantised import Choices, quantised
-from tilewright.language.ranges import own_texts, watched
 from tilewright.language.sampling import Sampling
 from tilewright.language.story import Reading, story_files
 from tilewright.language.tokenizer import Tokenizer, tokenizer_of
+from tilewright.language.weight_bits import integer_model, stored_bits
 from tilewright.machine.target import Target, load_platform
 from tilewright.sim.limits import USUAL, Limits
 
@@ -56,6 +55,11 @@ class Told(Struct, frozen=True):
     compiled: Mapping[str, Compiled]
     """By entry."""
     figures: Figures
+
+    @property
+    def weight_bits(self) -> float | None:
+        """Of a weight on average, where weights are integers."""
+        return stored_bits(self.compiled["decode"].source)
 
 
 def load_language(model: Path, tokenizer: Path | None = None, *, context: int = CONTEXT) -> Language:
@@ -89,19 +93,36 @@ def load_language(model: Path, tokenizer: Path | None = None, *, context: int = 
     return Language(found, words)
 
 
+class Arithmetic(Struct, frozen=True):
+    """How a checkpoint is computed."""
+
+    floats: bool = False
+    weight_bits: WeightBits = None
+    """Of integers."""
+    prefill: int = PREFILL
+    """Tokens of a prompt that are read at once."""
+
+
 def language_graphs(
-    model: Checkpoint | Decoder, *, floats: bool = False, choices: Choices | None = None, prefill: int = PREFILL
+    model: Checkpoint | Decoder, how: Arithmetic | None = None, *, progress: Observer = lambda _stage: None
 ) -> dict[str, Graph]:
-    """By entry: one token at a time, and, where that is more than one, `prefill` tokens at once.
+    """By entry: one token at a time, and, where that is more than one, some tokens at once.
 
     In integers that are fitted to what the model writes by itself, or in floats, which are read one at a time. A
     decoder is computed as its file says.
     """
+    how = how or Arithmetic()
+    if how.weight_bits is not None and (how.floats or isinstance(model, Decoder)):
+        raise TilewrightError(
+            "bad-argument",
+            "weights have fewer bits only where a checkpoint is computed in integers",
+            help="leave --weight-bits away",
+        )
     if isinstance(model, Decoder):
         return {"decode": model.graph}
-    if floats:
+    if how.floats:
         return {"decode": float_graph(model)}
-    fitted, rows = quantised(model, watched(model, own_texts(model)), choices), min(prefill, model.sizes.context)
+    fitted, rows = integer_model(model, how.weight_bits, progress), min(how.prefill, model.sizes.context)
     found = {"decode": integer_graph(fitted)}
     return found if rows < 2 else {**found, "prefill": integer_graph(fitted, rows, only_last=True)}
 
@@ -113,8 +134,7 @@ def generate(
     tokens: int = 256,
     sampling: Sampling | None = None,
     options: Options | None = None,
-    floats: bool = False,
-    prefill: int = PREFILL,
+    arithmetic: Arithmetic | None = None,
     folder: Path | None = None,
     compiler: str = "",
     flags: tuple[str, ...] = (),
@@ -132,7 +152,7 @@ def generate(
     language.prompt(prompt)
     _check_platform(load_platform(chosen.platform))
     progress("fit")
-    compiled = compile_language(language, chosen, floats=floats, prefill=prefill, progress=progress)
+    compiled = compile_language(language, chosen, arithmetic, progress=progress)
     decode = compiled["decode"]
     platform, name = decode.platform, decode.program.name
     with project_in(folder, decode.files, name) as target:
@@ -145,13 +165,12 @@ def generate(
 def compile_language(
     language: Language,
     options: Options,
+    arithmetic: Arithmetic | None = None,
     *,
-    floats: bool = False,
-    prefill: int = PREFILL,
     progress: Observer = lambda _stage: None,
 ) -> dict[str, Compiled]:
     """The C project of a model, from text to text, by the entries that it has."""
-    graphs = language_graphs(language.model, floats=floats, prefill=prefill)
+    graphs = language_graphs(language.model, arithmetic, progress=progress)
     compiled = compile_entries(graphs, options, progress=progress)
     decode = compiled["decode"]
     logits = decode.source.types[decode.source.given[0]].dtype

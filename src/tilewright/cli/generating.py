@@ -13,7 +13,7 @@ import typer
 from tilewright.cli import options as opt
 from tilewright.cli.console import errors, progress_line
 from tilewright.errors import TilewrightError
-from tilewright.language import CONTEXT, HOTTEST, PREFILL
+from tilewright.language import CONTEXT, FEWEST_BITS, HOTTEST, PREFILL, USUAL_BITS, weight_bits_of
 
 if TYPE_CHECKING:
     from tilewright.api.generating import Told
@@ -78,6 +78,16 @@ class Telling:
             help="Computes in floats, and not in integers fitted to the model. A decoder in ONNX is computed as it is.",
         ),
     ] = False
+    weight_bits: Annotated[
+        str,
+        typer.Option(
+            "--weight-bits",
+            metavar="N|P%",
+            help=f"Bits of weights in integers: {FEWEST_BITS} to {USUAL_BITS} for all, or for each as few as make a "
+            f"text take at most P percent more bits. {USUAL_BITS}, or those of a checkpoint in whole numbers, is the "
+            "default.",
+        ),
+    ] = ""
     prefill: Annotated[
         int,
         typer.Option(
@@ -119,7 +129,7 @@ def generate_command(
     `--seed` also seeds the choice of words.
     """
     # Who only asks for help does without the compiler.
-    from tilewright.api.generating import Sampling, generate, load_language
+    from tilewright.api.generating import Arithmetic, Sampling, generate, load_language
     from tilewright.api.language_page import check_page, language_page
     from tilewright.cli.arguments import options_of
 
@@ -127,6 +137,7 @@ def generate_command(
         raise TilewrightError("bad-prompt", "there is no prompt", help='give one with --prompt "Once upon a time"')
     sampling = Sampling(telling.temperature, telling.top_p, planning.seed)
     sampling.check()
+    bits = weight_bits_of(telling.weight_bits)
     text = bytearray()
 
     def say(part: bytes) -> None:
@@ -147,8 +158,7 @@ def generate_command(
             tokens=telling.tokens,
             sampling=sampling,
             options=options,
-            floats=telling.floats,
-            prefill=telling.prefill,
+            arithmetic=Arithmetic(telling.floats, bits, telling.prefill),
             folder=telling.output,
             compiler=build.cc,
             flags=tuple(build.cflag),
@@ -169,6 +179,8 @@ def _figures(told: Told) -> dict[str, object]:
     figures, clock = told.figures, _has_clock(told)
     found: dict[str, object] = {"read": figures.read, "written": figures.written}
     found["tokens_per_second"] = figures.written / figures.writing if clock and figures.writing else None
+    if (stored := told.weight_bits) is not None:
+        found["weight_bits"] = stored
     found |= {"reading": figures.reading, "writing": figures.writing, "unit": "s" if clock else _platform(told).unit}
     if figures.joules is not None:
         found |= {"cycles": figures.cycles, "joules": figures.joules}
@@ -178,6 +190,8 @@ def _figures(told: Told) -> dict[str, object]:
 def _summary(told: Told) -> str:
     figures = told.figures
     said = f"{figures.read} tokens read, {figures.written} written"
+    if (stored := told.weight_bits) is not None:
+        said = f"weights of {stored:.3g} bits, {said}"
     if not figures.writing or not figures.written:
         return said
     if not _has_clock(told):

@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from tilewright.core.graph import Array
+from tilewright.language import USUAL_BITS
 from tilewright.language.checkpoint import Checkpoint, ModelSizes
 from tilewright.language.ranges import ActivationRanges
 from tilewright.language.reference import rotations
@@ -31,7 +32,6 @@ SIGMOID = 512
 """Entries of the table of sigmoids, of which 32 are one."""
 LOGIT = 256
 """Units of a logit in what a model gives."""
-USUAL_BITS = 8
 READS = {"wq": "attention_in", "wk": "attention_in", "wv": "attention_in", "wo": "mixed"} | {
     "gate": "ffn_in",
     "up": "ffn_in",
@@ -95,10 +95,6 @@ class IntegerLayer(Struct, frozen=True, eq=False):
     hidden_shift: int
     down: Linear
 
-    @property
-    def products(self) -> tuple[Linear, ...]:
-        return (self.turned, self.values, self.output, self.gate, self.up, self.down)
-
 
 class IntegerModel(Struct, frozen=True, eq=False):
     """All numbers of a model; `logits` are in units of 1 / LOGIT."""
@@ -111,22 +107,10 @@ class IntegerModel(Struct, frozen=True, eq=False):
     norm: Norm
     head: Linear
 
-    @property
-    def weight_bits(self) -> float:
-        """Of a weight that sums are made with, on average."""
-        inner = [part for layer in self.layers for part in layer.products]
-        every = [part.weights for part in (*inner, self.head)]
-        return sum(bits_of(weights) * weights.size for weights in every) / sum(weights.size for weights in every)
-
     def tables(self) -> tuple[Array, Array]:
         """Cosines and sines in units of 2^-TURN."""
         cosines, sines = (np.rint(table * (1 << TURN)).astype(np.int16) for table in rotations(self.sizes))
         return cosines, sines
-
-
-def bits_of(weights: Array) -> int:
-    """That whole numbers take."""
-    return 1 + max(int(weights.max()), -1 - int(weights.min())).bit_length()
 
 
 def powers() -> Array:

@@ -19,13 +19,9 @@ def fitted_steps(wide: Array, top: int, moments: Array) -> Array:
     """
     largest = np.abs(wide).max(axis=1)
     weight = np.diag(moments) + DAMPING * np.diag(moments).mean()
-    best, steps = np.full(len(wide), np.inf), largest / top
-    for share in SHARES:
-        step = np.maximum(share * largest / top, 1e-12)
-        off = wide - np.clip(np.rint(wide / step[:, None]), -top - 1, top) * step[:, None]
-        error = (off * off) @ weight
-        steps, best = np.where(error < best, step, steps), np.minimum(error, best)
-    return steps
+    steps = np.maximum(SHARES[:, None] * largest / top, 1e-12)
+    off = [(wide - rounded(wide, step, top) * step[:, None]) ** 2 @ weight for step in steps]
+    return steps[np.argmin(off, axis=0), np.arange(len(wide))]
 
 
 def rounded(wide: Array, step: Array, top: int, moments: Array | None = None) -> Array:

@@ -10,17 +10,18 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tilewright.core.graph import Array
+from tilewright.base.dtype import INT8
+from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret
 from tilewright.errors import TilewrightError
+from tilewright.language import FEWEST_BITS, USUAL_BITS, LeastBits, WeightBits
 from tilewright.language.checkpoint import Checkpoint
 from tilewright.language.graphs import integer_graph
-from tilewright.language.quantised import LOGIT, USUAL_BITS, Choices, IntegerModel, quantised, read_by, smoothed
+from tilewright.language.quantised import LOGIT, Choices, IntegerModel, quantised, read_by, smoothed
 from tilewright.language.ranges import ActivationRanges, moments, own_texts, watched
 from tilewright.language.reference import Reference
 from tilewright.language.rounding import fitted_steps, rounded
 
-FEWEST_BITS = 2
 TRIED = 4
 """Bits with which it is measured how much a model loses by what some weights are off."""
 JUDGED, JUDGE_SEED = 8, 2
@@ -30,16 +31,6 @@ ROUNDS = 4
 TOGETHER = (("wq", "wk"), ("wv",), ("wo",), ("gate",), ("up",), ("down",))
 """Weights of a layer that have the same bits."""
 Progress = Callable[[str], None]
-
-
-class LeastBits(Struct, frozen=True):
-    """As few bits as lose at most this share of the bits that a text takes."""
-
-    loss: float
-
-
-WeightBits = int | LeastBits | None
-"""Of all weights, as few as a loss allows, or the usual ones."""
 
 
 def integer_model(
@@ -57,9 +48,22 @@ def integer_model(
     if weight_bits is None or weight_bits == USUAL_BITS:
         return quantised(model, seen)
     chosen = Choices(moments=moments(model, texts))
-    if isinstance(weight_bits, int):
-        return quantised(model, seen, replace(chosen, weight_bits=weight_bits))
-    return _with_least_bits(model, seen, chosen, weight_bits.loss, progress)
+    if isinstance(weight_bits, LeastBits):
+        return _with_least_bits(model, seen, chosen, weight_bits.loss, progress)
+    return quantised(model, seen, replace(chosen, weight_bits=weight_bits))
+
+
+def stored_bits(graph: Graph) -> float | None:
+    """Of a weight that sums are made with, on average; None where weights are floats."""
+    names = {node.inputs[1] for node in graph.nodes if node.op == "MatMul" and node.inputs[1] in graph.constants}
+    weights = [graph.constants[name] for name in names if graph.types[name].dtype == INT8]
+    if not weights:
+        return None
+    return sum(_bits(weight) * weight.size for weight in weights) / sum(weight.size for weight in weights)
+
+
+def _bits(weights: Array) -> int:
+    return 1 + max(int(weights.max()), -1 - int(weights.min())).bit_length()
 
 
 def integer_logits(model: IntegerModel, texts: Array) -> Array:
@@ -108,7 +112,9 @@ class _Unit(Struct, frozen=True):
         return self.loss * ((2 ** (TRIED - 1) - 1) / (2 ** (bits - 1) - 1)) ** 2
 
 
-def _units(model: Checkpoint, seen: ActivationRanges, chosen: Choices, judge: _Judge, progress: Progress) -> list[_Unit]:
+def _units(
+    model: Checkpoint, seen: ActivationRanges, chosen: Choices, judge: _Judge, progress: Progress
+) -> list[_Unit]:
     layers = [[f"{layer}.{part}" for part in parts] for layer in range(model.sizes.layers) for parts in TOGETHER]
     found: list[_Unit] = []
     for names in [["emb"], *layers]:
@@ -132,14 +138,15 @@ def _off(model: Checkpoint, name: str, seen: ActivationRanges, chosen: Choices) 
 
 def _shared(units: Sequence[_Unit], loss: float) -> Mapping[str, int]:
     """Bits by name: one after the other goes where it is missed least, until the model has lost so much."""
-    bits, lost = [USUAL_BITS] * len(units), sum(unit.lost(USUAL_BITS) for unit in units)
-    while True:
-        rises = [(u.lost(b - 1) - u.lost(b), u.size) if b > FEWEST_BITS else (inf, 1) for u, b in zip(units, bits)]
-        best = min(range(len(units)), key=lambda at: rises[at][0] / rises[at][1])
-        lost += rises[best][0]
-        if lost > loss:
-            return MappingProxyType({name: b for unit, b in zip(units, bits, strict=True) for name in unit.names})
-        bits[best] -= 1
+    bits, left = [USUAL_BITS] * len(units), loss - sum(unit.lost(USUAL_BITS) for unit in units)
+
+    def missed(at: int) -> float:
+        return units[at].lost(bits[at] - 1) - units[at].lost(bits[at]) if bits[at] > FEWEST_BITS else inf
+
+    while (lost := missed(at := min(range(len(units)), key=lambda at: missed(at) / units[at].size))) <= left:
+        bits[at] -= 1
+        left -= lost
+    return MappingProxyType({name: b for unit, b in zip(units, bits, strict=True) for name in unit.names})
 
 
 def _with_least_bits(
@@ -147,16 +154,15 @@ def _with_least_bits(
 ) -> IntegerModel:
     """What is lost by rounding weights is about the sum of what each loses alone: how near that is, models tell."""
     judge = _judge(model)
-    best, fewest = quantised(model, seen), float(USUAL_BITS)
-    usual = judge.loss(integer_logits(best, judge.texts))
+    best = quantised(model, seen)
+    usual, fewest = judge.loss(integer_logits(best, judge.texts)), float(USUAL_BITS)
     units, aim = _units(model, seen, chosen, judge, progress), most - usual
-    for turn in range(ROUNDS):
-        if aim <= 0:
-            break
+    for turn in range(ROUNDS if aim > 0 else 0):
         progress(f"round {turn + 1}")
         found = quantised(model, seen, replace(chosen, bits=_shared(units, aim)))
-        loss = judge.loss(integer_logits(found, judge.texts))
-        if loss <= most and found.weight_bits < fewest:
-            best, fewest = found, found.weight_bits
+        loss, bits = judge.loss(integer_logits(found, judge.texts)), stored_bits(integer_graph(found))
+        assert bits is not None
+        if loss <= most and bits < fewest:
+            best, fewest = found, bits
         aim *= (most - usual) / max(loss - usual, most / 100)
     return best
