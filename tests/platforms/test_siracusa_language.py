@@ -141,6 +141,25 @@ def test_rows_of_queries_of_sums(half: int) -> None:
     assert "irotary(" not in text
 
 
+def test_sums_added_to_a_residual() -> None:
+    """Tiles of any number of rows and columns, and results beyond 24 and 16 bits."""
+    b, one, none = Builder(), np.asarray(1, np.int32), np.asarray(0, np.int32)
+    outputs: list[str] = []
+    for number, (rows, columns) in enumerate([(1, 256), (9, 24), (5, 7), (64, 130), (3, 1)]):
+        mul, add = (np.abs(random("int16", columns, seed=seed)).astype(np.int32) for seed in (number, 7))
+        sums, residual = (
+            b.input(f"x{number}", f"int32[{rows},{columns}]"),
+            b.input(f"a{number}", f"int16[{rows},{columns}]"),
+        )
+        for div, levels in ((1 << 10, 1 << 24), (2, 1 << 24), (4, 1 << 20)):
+            scaled = b.op("RequantShift", sums, mul, add, div=div, n_levels=levels, axis=-1, x_limit=1 << 15)
+            total = b.op("Add", *((residual, scaled) if div > 2 else (scaled, residual)), widen=1)
+            outputs.append(b.op("RequantShift", total, one, none, div=1, n_levels=1 << 16))
+    text = _with_small_sums(b.graph(*outputs), 16)
+    assert "requant_add(" in text
+    assert "requant_columns(" not in text
+
+
 def _with_small_sums(graph: Graph, bits: int) -> str:
     """The chip computes what the references do of sums that are so many bits shorter. Returns the program's text."""
     fed = [random(graph.types[n].dtype.name, *graph.types[n].shape, seed=i) >> bits for i, n in enumerate(graph.inputs)]

@@ -227,8 +227,8 @@ def _to_even(call: Call, shift: int, zero: int) -> _Scaled:
 def _known_numbers(call: Call) -> dict[str, int]:
     """For kernels: `clip((x * factor + added) >> shift, rounded)` of one factor, in 32 bits and to all of 8 bits.
 
-    Of a factor for each column it is `column_shift`, to all of 8 or 16 bits with a sign. Where sums take 64 bits, and
-    quotients 32, it is `wide_shift`, to all of 8 bits.
+    Of a factor for each column it is `column_shift`, to all of 8 or 16 bits with a sign, or to more. Where sums take
+    64 bits, and quotients 32, it is `wide_shift`, to all of 8 bits.
     """
     mul, add, shift = call.baked("mul"), call.baked("add"), power_of_two(call, "div")
     lo, hi = limits(levels_of(call), call.int("signed") != 0)
@@ -238,7 +238,7 @@ def _known_numbers(call: Call) -> dict[str, int]:
         most = _largest(call, "x") * _largest(call, "mul") + _largest(call, "add")
         most = min(most, call.int("total_limit") or most) + (1 << shift >> 1)
         if most < 1 << 31:
-            return {"column_shift": shift} if lo in (INT8.lo, INT16.lo) and hi == -lo - 1 else {}
+            return {"column_shift": shift} if hi == -lo - 1 and (lo == INT8.lo or lo <= INT16.lo) else {}
         return {"wide_shift": shift} if most >> shift < 1 << 31 and hi - lo == 255 else {}
     if hi - lo != 255 or _largest(call, "x") * abs(int(mul)) + abs(int(add)) + (1 << shift >> 1) >= 1 << 31:
         return {}

@@ -28,6 +28,7 @@ from tilewright.passes.outputs import outputs
 from tilewright.passes.pad import pad
 from tilewright.passes.reduce_steps import reduce_steps
 from tilewright.passes.requant_limits import requant_limits
+from tilewright.passes.residuals import residuals
 from tilewright.passes.rms_norm import rms_norm
 from tilewright.passes.rotary import rotary
 from tilewright.passes.silu import silu
@@ -48,7 +49,7 @@ FIRST: tuple[Pass, ...] = (
     *(layer_norm, rms_norm, softmax, gelu, silu, hard_swish),
 )
 """Constants are computed, and what exporters spell out becomes one operator again."""
-LAST: tuple[Pass, ...] = (halves, biases, requant_limits, rotary, gates, fuse, outputs, states)
+LAST: tuple[Pass, ...] = (halves, biases, requant_limits, rotary, gates, residuals, fuse, outputs, states)
 """Every operator has code now: as few as possible store their results."""
 
 PIPELINE: tuple[Pass, ...] = (

@@ -11,12 +11,10 @@ import numpy as np
 
 from tilewright.base.dtype import INT8, INT16, INT32
 from tilewright.core.graph import Array, Graph, Node
-from tilewright.core.matching import binding_names, why_not
-from tilewright.core.op import REGISTRY
 from tilewright.machine.target import Target
-from tilewright.ops.integer_rules import limits, power_of_two
-from tilewright.ops.requant_shift import levels_of
+from tilewright.ops.integer_rules import power_of_two
 from tilewright.passes.edit import Edit, rewrite
+from tilewright.passes.scaled import emitted, only_shifts, scaled_sums
 
 FUSED = "RequantGate"
 
@@ -34,7 +32,8 @@ def _gated(platform: Target, edit: Edit, node: Node) -> bool:
         product is None
         or edit.types[product.outputs[0]].dtype != INT32
         or not edit.single(product.outputs[0])
-        or not _is_plain(edit, node)
+        or not only_shifts(edit, node, INT8)
+        or not power_of_two(edit.call(node), "div")
     ):
         return False
     for gate_side, partner_side in (product.inputs, product.inputs[::-1]):
@@ -46,38 +45,20 @@ def _gated(platform: Target, edit: Edit, node: Node) -> bool:
     return False
 
 
-def _is_plain(edit: Edit, node: Node) -> bool:
-    """Whether it only shifts, rounds half up and keeps 8 bits."""
-    call, (mul, add) = edit.call(node), (edit.uniform(name) for name in node.inputs[1:])
-    return (
-        (mul, add) == (1, 0)
-        and not call.int("half_to_even")
-        and not call.int("zero_point")
-        and limits(levels_of(call), call.int("signed") != 0) == (INT8.lo, INT8.hi)
-        and power_of_two(call, "div") > 0
-    )
-
-
 def _scaled(edit: Edit, name: str) -> tuple[Node, Node] | None:
     """The product with a known matrix that is scaled back to 16 bits, and what scales it; None for anything else."""
-    scaled = edit.producer(name, "RequantShift")
+    scaled = scaled_sums(edit, name, INT16)
     product = edit.producer(scaled.inputs[0], "MatMul") if scaled is not None else None
-    numbers = REGISTRY["RequantShift"].numbers
-    if scaled is None or product is None or not all(edit.single(n.outputs[0]) for n in (scaled, product)):
+    if scaled is None or product is None or not edit.single(product.outputs[0]):
         return None
-    weights, columns = edit.constants.get(product.inputs[1]), edit.shape(product.outputs[0])[-1:]
+    weights = edit.constants.get(product.inputs[1])
     fits = (
         weights is not None
         and weights.ndim == 2
         and len(product.inputs) == 2
         and len(edit.shape(product.outputs[0])) == 2
         and not any(product.attrs.values())
-        and edit.types[scaled.outputs[0]].dtype == INT16
-        and all(edit.types[name].dtype == INT32 and edit.shape(name) == columns for name in scaled.inputs[1:])
         and all(name in edit.constants for name in scaled.inputs[1:])
-        and edit.types[product.outputs[0]].dtype == INT32
-        and numbers is not None
-        and "column_shift" in numbers(edit.call(scaled))
     )
     return (product, scaled) if fits else None
 
@@ -105,9 +86,4 @@ def _fused(
         "product_div": node.attrs["div"],
     }
     whole = Node(FUSED, (sums, mul, add, opened.inputs[1]), node.outputs, attributes, node.label)
-    call = edit.call(whole)
-    names = binding_names(call)
-    if all(why_not(kernel, call, whole, edit.graph, names, {}) for kernel in platform.kernels_of(FUSED)):
-        return False
-    edit.emit_all(FUSED, whole.inputs, whole.outputs, whole.attrs)
-    return True
+    return emitted(platform, edit, whole)

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from tilewright.base.dtype import INT16, INT32
+from tilewright.base.dtype import INT16
 from tilewright.core.graph import Attr, Graph, Node
-from tilewright.core.matching import binding_names, why_not
-from tilewright.core.op import REGISTRY
 from tilewright.machine.target import Target
 from tilewright.passes.edit import Edit, rewrite
+from tilewright.passes.scaled import emitted, scaled_sums
 
 FUSED = "RequantRotary"
 
@@ -46,25 +45,10 @@ def _turned(platform: Target, edit: Edit, node: Node) -> bool:
 
 def _fused(platform: Target, edit: Edit, turned: Node, last: Node, more: Mapping[str, Attr]) -> bool:
     """One node in place of a rotation and what scales its operand, with the results of the last one."""
-    scaled = edit.producer(turned.inputs[0], "RequantShift")
-    if scaled is None or not edit.single(scaled.outputs[0]):
-        return False
-    sums, mul, add = scaled.inputs
-    columns, numbers = edit.shape(sums)[-1:], REGISTRY[scaled.op].numbers
-    fits = (
-        edit.types[scaled.outputs[0]].dtype == INT16
-        and all(edit.types[name].dtype == INT32 for name in scaled.inputs)
-        and all(edit.shape(name) == columns for name in (mul, add))
-        and numbers is not None
-        and "column_shift" in numbers(edit.call(scaled))
-    )
-    if not fits:
+    scaled = scaled_sums(edit, turned.inputs[0], INT16)
+    if scaled is None:
         return False
     attributes = {**turned.attrs, **more, "div": scaled.attrs["div"]}
-    whole = Node(FUSED, (sums, mul, add, *turned.inputs[1:]), last.outputs, attributes, last.label)
-    call = edit.call(whole)
-    names = binding_names(call)
-    if all(why_not(kernel, call, whole, edit.graph, names, {}) for kernel in platform.kernels_of(FUSED)):
-        return False
-    edit.emit_all(FUSED, whole.inputs, whole.outputs, whole.attrs)
-    return True
+    return emitted(
+        platform, edit, Node(FUSED, (*scaled.inputs, *turned.inputs[1:]), last.outputs, attributes, last.label)
+    )
