@@ -107,7 +107,7 @@ TW_APART void iattention_s8_sums(const uint8_t *weights, const int8_t *v, int ro
                                         TW_SDOT(TW_SDOT_U8, "%[s1]", "%[last]", "t2")
                                             TW_SDOT(TW_SDOT_U8, "%[s2]", "%[last]", "t3")
                                                 TW_SDOT(TW_SDOT_U8, "%[s3]", "%[last]", "t4") ".option pop\n"
-                : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3), [w] "+r"(w), [k] "+r"(x)
+                : [s0] "+&r"(s0), [s1] "+&r"(s1), [s2] "+&r"(s2), [s3] "+&r"(s3), [w] "+&r"(w), [k] "+&r"(x)
                 : [words] "r"(count >> 2), [row] "r"(row), [back] "r"(4 - 3 * row), [rest] "r"((count & 3) - 4),
                   [last] "r"(last)
                 : "t0", "t1", "t2", "t3", "t4", "memory");

@@ -92,7 +92,7 @@ static int isoftmax_powers(uint32_t *table, int begin, int end, int coeffA, int 
                                                                        "sub %[value], %[value], %[step]\n"
                                                                        "sub %[step], %[step], %[twice]\n"
                                                                        ".option pop\n"
-            : [to] "+r"(to), [value] "+r"(value), [step] "+r"(step)
+            : [to] "+&r"(to), [value] "+&r"(value), [step] "+&r"(step)
             : [count] "r"(begin), [twice] "r"(2 * coeffA)
             : "memory");
     }

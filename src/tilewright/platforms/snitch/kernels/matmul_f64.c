@@ -25,7 +25,7 @@ TW_APART void matmul_f64_dots(int blocks, int K, double *out) {
         TW_STREAMS_ON "1:\n" TW_SUMS(TW_FMUL_D, TW_FMADD_D) TW_SUMS_AT(
             "fsd", "8",
             "%[out]") "addi %[out], %[out], 64\naddi %[blocks], %[blocks], -1\nbnez %[blocks], 1b\n" TW_STREAMS_OFF
-        : [blocks] "+r"(blocks), [out] "+r"(out)
+        : [blocks] "+&r"(blocks), [out] "+&r"(out)
         : [more] "r"(K - 2)
         : TW_EIGHT_SUMS, TW_STREAM_REGISTERS, "memory");
 }

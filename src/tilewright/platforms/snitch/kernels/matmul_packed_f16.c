@@ -29,7 +29,7 @@ cycles:
                          TW_FREP_8("%[more]") TW_EIGHT(TW_VFDOTPEX_S_H) TW_NO_RESULTS TW_ADD_LANES STORES              \
                      "addi %[out], %[out], " bytes                                                                     \
                      "\naddi %[blocks], %[blocks], -1\nbnez %[blocks], 1b\n" TW_STREAMS_OFF                            \
-                     : [blocks] "+r"(blocks), [out] "+r"(out)                                                          \
+                     : [blocks] "+&r"(blocks), [out] "+&r"(out)                                                        \
                      : [more] "r"(quads - 1)                                                                           \
                      : TW_EIGHT_SUMS, TW_EIGHT_RESULTS, TW_STREAM_REGISTERS, "ft11", "fs0", "memory")
 

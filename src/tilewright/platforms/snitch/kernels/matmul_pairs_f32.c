@@ -32,7 +32,7 @@ TW_APART void matmul_pairs_f32_dots(int blocks, int K, float *out) {
         TW_STREAMS_ON "1:\n" TW_SUMS(TW_VFMUL_S, TW_VFMAC_S) TW_SUMS_AT(
             "fsd", "8",
             "%[out]") "addi %[out], %[out], 64\naddi %[blocks], %[blocks], -1\nbnez %[blocks], 1b\n" TW_STREAMS_OFF
-        : [blocks] "+r"(blocks), [out] "+r"(out)
+        : [blocks] "+&r"(blocks), [out] "+&r"(out)
         : [more] "r"(K - 2)
         : TW_EIGHT_SUMS, TW_STREAM_REGISTERS, "memory");
 }

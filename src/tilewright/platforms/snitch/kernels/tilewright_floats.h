@@ -23,7 +23,7 @@ TW_APART void tw_float_dots(int rows, int blocks, int pairs, const float *bias, 
                              "fsw", "4", "%[out]") "add %[at], %[at], %[step]\naddi %[out], %[out], 32\n"
                                                    "addi %[left], %[left], -1\nbnez %[left], 1b\n"
                                                    "addi %[rows], %[rows], -1\nbnez %[rows], 3b\n" TW_STREAMS_OFF
-                     : [rows] "+r"(rows), [out] "+r"(out), [at] "=&r"(at), [left] "=&r"(left)
+                     : [rows] "+&r"(rows), [out] "+&r"(out), [at] "=&r"(at), [left] "=&r"(left)
                      : [blocks] "r"(blocks), [bias] "r"(bias), [more] "r"(pairs - 2), [step] "r"(bias_bytes)
                      : TW_EIGHT_SUMS, TW_EIGHT_RESULTS, TW_STREAM_REGISTERS, "memory");
 }
