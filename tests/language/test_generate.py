@@ -105,3 +105,26 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     values = json.loads(capfd.readouterr().out)
     assert values["text"] == printed.out
     assert values["written"] == 4
+
+
+def test_weights_of_fewer_bits(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    command = ["generate", str(written(tmp_path)), "--prompt", PROMPT, "--tokens", "2", "--prefill", "3"]
+    found: list[float] = []
+    for bits in ("4", "2.5%"):
+        assert run([*command, "--weight-bits", bits, "--json"]) == 0
+        found.append(json.loads(capfd.readouterr().out)["weight_bits"])
+    assert found[0] == 4
+    assert 2 < found[1] < 8
+    assert run([*command, "--weight-bits", "4"]) == 0
+    assert "weights of 4 bits, " in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("bits", ["1", "9", "4.5", "many", "0%", "60%", "-3%", "nan%", "%"])
+def test_bits_that_no_weights_have(bits: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["generate", str(written(tmp_path)), "--prompt", PROMPT, f"--weight-bits={bits}"]) == 2
+    assert f"--weight-bits is '{bits}'" in capfd.readouterr().err
+
+
+def test_floats_have_no_bits_to_choose(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["generate", str(written(tmp_path)), "--prompt", PROMPT, "--float", "--weight-bits", "4"]) == 2
+    assert "leave --weight-bits away" in capfd.readouterr().err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import inf, log
+from math import inf, log, sqrt
 from types import MappingProxyType
 
 import numpy as np
@@ -26,7 +26,7 @@ TRIED = 4
 """Bits with which it is measured how much a model loses by what some weights are off."""
 JUDGED, JUDGE_SEED = 8, 2
 """Texts, others than those that a model was watched on, on which a loss is measured."""
-ROUNDS = 4
+ROUNDS = 5
 """Of models in integers that are looked at."""
 TOGETHER = (("wq", "wk"), ("wv",), ("wo",), ("gate",), ("up",), ("down",))
 """Weights of a layer that have the same bits."""
@@ -157,12 +157,14 @@ def _with_least_bits(
     best = quantised(model, seen)
     usual, fewest = judge.loss(integer_logits(best, judge.texts)), float(USUAL_BITS)
     units, aim = _units(model, seen, chosen, judge, progress), most - usual
+    enough, too_much = 0.0, inf
     for turn in range(ROUNDS if aim > 0 else 0):
         progress(f"round {turn + 1}")
         found = quantised(model, seen, replace(chosen, bits=_shared(units, aim)))
-        loss, bits = judge.loss(integer_logits(found, judge.texts)), stored_bits(integer_graph(found))
-        assert bits is not None
-        if loss <= most and bits < fewest:
-            best, fewest = found, bits
-        aim *= (most - usual) / max(loss - usual, most / 100)
+        if judge.loss(integer_logits(found, judge.texts)) > most:
+            too_much = aim
+        else:
+            enough, bits = aim, stored_bits(integer_graph(found))
+            best, fewest = (found, bits) if bits is not None and bits < fewest else (best, fewest)
+        aim = 2 * enough if too_much == inf else sqrt(enough * too_much) if enough else too_much / 2
     return best
