@@ -117,7 +117,7 @@ def quantised(model: Checkpoint, seen: ActivationRanges, choices: Choices | None
     layers = tuple(_layer(model, number, seen, unit, chosen) for number in range(sizes.layers))
     embedding = model.weights["emb"]
     table = _linear(embedding, np.ones(sizes.dim), np.full(sizes.vocab, unit), Choices(), inputs=1)
-    scales = _smoothed(seen.channels("head_in"), chosen)
+    scales = _of_norm(seen.channels("head_in"), chosen)
     steps = model.steps.get("emb")
     head = _linear(embedding, scales, np.full(sizes.vocab, 1 / LOGIT), chosen, floored=True, steps=steps)
     return IntegerModel(sizes, table.weights.T, table.mul, table.shift, layers, _norm(scales), head)
@@ -135,7 +135,7 @@ def _layer(model: Checkpoint, number: int, seen: ActivationRanges, unit: float, 
     sizes, w, name = model.sizes, model.layer(number), f"{number}."
     step_of = {part: model.steps.get(name + part) for part in w}
     both = None if step_of["wq"] is None or step_of["wk"] is None else np.concatenate([step_of["wq"], step_of["wk"]])
-    into = _smoothed(seen.channels(f"{name}attention_in"), chosen)
+    into = _of_norm(seen.channels(f"{name}attention_in"), chosen)
     # A score is one scale times a sum over pairs, so what a pair of keys has less, its queries have more.
     query, key = seen.channels(f"{name}q"), seen.channels(f"{name}k")
     scale = (query * key).max(axis=1) / BYTE**2
@@ -154,7 +154,7 @@ def _layer(model: Checkpoint, number: int, seen: ActivationRanges, unit: float, 
     mean_mul = np.maximum(np.floor(value_scales / MEAN / mixed * 2.0**mean_shift), 1)
     means = value_scales / MEAN * 2.0**mean_shift / mean_mul
     output = _linear(w["wo"], means, np.full(sizes.dim, unit), chosen, steps=step_of["wo"])
-    inner = _smoothed(seen.channels(f"{name}ffn_in"), chosen)
+    inner = _of_norm(seen.channels(f"{name}ffn_in"), chosen)
     step = max(1, min(14, 10 - int(np.ceil(log2(1.25 * seen.overall(f"{name}gate"))))))
     gate_unit = 2.0 ** -(5 + step)
     gate = _linear(w["gate"], inner, np.full(sizes.ffn, gate_unit), chosen, floored=True, steps=step_of["gate"])
@@ -187,8 +187,13 @@ def _smoothed(largest: Array, chosen: Choices) -> Array:
     return wide**chosen.smoothing * wide.max() ** (1 - chosen.smoothing) / BYTE
 
 
+def _of_norm(largest: Array, chosen: Choices) -> Array:
+    """Scales of what a norm gives: of the order of one, unless it is given hardly anything but zeros."""
+    return np.maximum(_smoothed(largest, chosen), 1 / WORD)
+
+
 def _norm(scales: Array) -> Norm:
-    shift = floor(log2(WORD * float(scales.min())))
+    shift = max(0, floor(log2(WORD * float(scales.min()))))
     return Norm(np.rint(2.0**shift / scales).astype(np.int32), shift)
 
 
