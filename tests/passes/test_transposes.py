@@ -124,7 +124,10 @@ def test_scales_of_blocks() -> None:
     real = b.op("DequantizeLinear", x, scales, axis=2, block_size=2)
     assert ops(applied(b.graph(b.op("Transpose", real, perm=(0, 2, 1), name="y")), transposes)) == ["DequantizeLinear"]
     table = b.op("Transpose", b.input("z", "int8[3,2]"), perm=(1, 0))
-    applied(b.graph(b.op("DequantizeLinear", table, np.abs(b.weights(2, 3)) + np.float32(0.1), axis=1, block_size=1)), transposes)
+    applied(
+        b.graph(b.op("DequantizeLinear", table, np.abs(b.weights(2, 3)) + np.float32(0.1), axis=1, block_size=1)),
+        transposes,
+    )
 
 
 def test_a_cache_keeps_its_order() -> None:
