@@ -64,6 +64,11 @@ def test_what_it_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     for wrong in (["--split", "OY"], ["--split", "=3"], ["--limit", "speed=3"], ["--limit", "energy=x"]):
         refused("bad-argument", capsys, "schedule", path, "--platform", TRIO, *wrong)
     refused("bad-argument", capsys, "schedule", path, "--platform", TRIO, "--split", "none", "--layer-cutoffs", "0")
+    for ignored in (["--layer-cutoffs", "3"], ["--cn-define-mode", "2"]):
+        refused("bad-argument", capsys, "schedule", path, "--platform", TRIO, *ignored)
+    said = refused("unknown-dimension", capsys, "schedule", path, "--platform", TRIO, "--split", "OY=2,ZZ=2")
+    assert "can be cut along ZZ" in said
+    assert "OY" in said.partition("help:")[2]
     refused("not-many-core", capsys, "schedule", path, "--platform", "tpu-like")
     mapping = tmp_path / "mapping.yaml"
     mapping.write_text("- {name: Conv, core_allocation: [wide]}\n", encoding="utf-8")
