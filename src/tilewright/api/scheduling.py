@@ -190,6 +190,7 @@ def schedule_network(
     if chosen.prove and not stopped:
         progress("constraint programming")
         schedule, bound = _proved(cutter, best, schedule, allowed)
+    _check_home(schedule)
     return Scheduled(
         schedule=schedule,
         costs=best.costs,
@@ -202,6 +203,18 @@ def schedule_network(
         bound=bound,
         energy_bound=least_energy(best.scheduling.nodes, best.costs, allowed),
     )
+
+
+def _check_home(schedule: EngineSchedule) -> None:
+    """An error where the memory at home has no room for all that lies there."""
+    store = next(each for each in schedule.fabric.stores if each.place == schedule.fabric.home)
+    if (most := schedule.summary.peaks[store.name]) > store.bits:
+        raise TilewrightError(
+            "no-room",
+            f"the network and what goes home for want of room take {most:,} bits of '{store.name}'",
+            reasons=[f"it has {store.bits:,}"],
+            help="make the memory at home larger",
+        )
 
 
 def _proved(
