@@ -225,5 +225,5 @@ def _linear(
     shift = _shift(float((factors * (magnitude + wide.shape[1] / 2)).max()), BYTE + 1)
     mul = np.maximum(np.ceil(factors * 2.0**shift), 1)
     whole = np.clip(np.rint(wide / (mul * outputs_at / 2.0**shift)[:, None]), -top - 1, top)
-    add = np.rint(whole.sum(axis=1) * mul / 2) if floored else np.zeros(len(whole))
+    add = np.rint(whole.sum(axis=1) * mul / 2).clip(-LIMIT, LIMIT) if floored else np.zeros(len(whole))
     return Linear(whole.T.astype(np.int8), mul.astype(np.int32), add.astype(np.int32), shift)
