@@ -86,14 +86,22 @@ def test_a_dequantised_result_may_be_one_step_off_what_the_specification_gives()
     inputs = [np.array([1.0, 2.0], np.float32)]
     right = np.array([1.0, 2.0], np.float32)
 
-    def found(output: Array, expected: Array) -> int:
+    def found(output: Array, expected: Array) -> tuple[int, int]:
         (result,) = compare(made, inputs, [output], [expected])
-        return result.wrong
+        return result.wrong, result.overruled
 
-    assert found(np.array([1.5, 2.0], np.float32), right) == 0
-    assert found(np.array([2.0, 2.0], np.float32), right) == 1
+    assert found(np.array([1.5, 2.0], np.float32), right) == (0, 0)
+    assert found(np.array([2.0, 2.0], np.float32), right) == (1, 1)
     # What is expected may be further off than the specification, which then decides.
-    assert found(right, np.array([7.0, 2.0], np.float32)) == 0
+    assert found(right, np.array([3.0, 2.0], np.float32)) == (0, 1)
+
+
+@pytest.mark.parametrize("expected", [[0.0, 0.0], [7.0, 2.0], [1.0, np.nan], [1.0, 2.0, 3.0]])
+def test_what_is_no_result_of_the_network_is_not_overruled(expected: list[float]) -> None:
+    made = compile_model(dequantised(), Options())
+    right = np.array([1.0, 2.0], np.float32)
+    (result,) = compare(made, [right], [right], [np.array(expected, np.float32)])
+    assert result.wrong
 
 
 def test_given_inputs_are_converted_where_their_values_fit() -> None:

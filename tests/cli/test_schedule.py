@@ -64,6 +64,15 @@ def test_what_it_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     for wrong in (["--split", "OY"], ["--split", "=3"], ["--limit", "speed=3"], ["--limit", "energy=x"]):
         refused("bad-argument", capsys, "schedule", path, "--platform", TRIO, *wrong)
     refused("bad-argument", capsys, "schedule", path, "--platform", TRIO, "--split", "none", "--layer-cutoffs", "0")
+    small = tmp_path / "small.yaml"
+    small.write_text(Path(TRIO).read_text(encoding="utf-8").replace("bytes: 1073741824", "bytes: 16"), encoding="utf-8")
+    given = ("schedule", path, "--platform", small, "--split", "none", "--evaluations", "5")
+    assert "bits of 'dram'" in refused("no-room", capsys, *given)
+    for ignored in (["--layer-cutoffs", "3"], ["--cn-define-mode", "2"]):
+        refused("bad-argument", capsys, "schedule", path, "--platform", TRIO, *ignored)
+    said = refused("unknown-dimension", capsys, "schedule", path, "--platform", TRIO, "--split", "OY=2,ZZ=2")
+    assert "can be cut along ZZ" in said
+    assert "OY" in said.partition("help:")[2]
     refused("not-many-core", capsys, "schedule", path, "--platform", "tpu-like")
     mapping = tmp_path / "mapping.yaml"
     mapping.write_text("- {name: Conv, core_allocation: [wide]}\n", encoding="utf-8")

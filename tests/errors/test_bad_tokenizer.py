@@ -20,6 +20,10 @@ from language_models import tiny_tokenizer, written
         (tiny_tokenizer().replace('"Split"', '"Digits"'), "it cuts texts in a way that is not known"),
         (tiny_tokenizer().replace("[a-z]+|", "\\\\p{L}+|"), "its pattern"),
         (tiny_tokenizer().replace("[^a-z ]+", "(a|b)"), "has more than characters and classes"),
+        (tiny_tokenizer().replace("[^a-z ]+", "[^a-z ]"), "takes single characters of more than a byte"),
+        (tiny_tokenizer().replace("[a-z]+|", "[ ]|"), "has to try shorter parts"),
+        (tiny_tokenizer().replace('{"added', '{"normalizer": {"type": "Lowercase"}, "added'), "it has 'normalizer'"),
+        (tiny_tokenizer().replace('"BPE"', '"BPE", "end_of_word_suffix": "</w>"'), "it has 'end_of_word_suffix'"),
         (tiny_tokenizer().replace('"b": 2', '"b": 200'), "its tokens are not numbered from 0 on"),
     ],
 )

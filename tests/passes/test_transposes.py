@@ -116,6 +116,28 @@ def test_scales_per_channel() -> None:
     assert ops(applied(b.graph(b.op("Transpose", real, perm=LAST, name="y")), transposes)) == ["DequantizeLinear"]
 
 
+def test_scales_of_blocks() -> None:
+    """They have all axes, two of which are as long here, so that a wrong order would go unnoticed by shapes."""
+    b = Builder()
+    x = b.op("Transpose", b.input("x", "int8[2,4,6]"), perm=(0, 2, 1))
+    scales = np.abs(b.weights(2, 6, 2)) + np.float32(0.1)
+    real = b.op("DequantizeLinear", x, scales, axis=2, block_size=2)
+    assert ops(applied(b.graph(b.op("Transpose", real, perm=(0, 2, 1), name="y")), transposes)) == ["DequantizeLinear"]
+    table = b.op("Transpose", b.input("z", "int8[3,2]"), perm=(1, 0))
+    applied(
+        b.graph(b.op("DequantizeLinear", table, np.abs(b.weights(2, 3)) + np.float32(0.1), axis=1, block_size=1)),
+        transposes,
+    )
+
+
+def test_a_cache_keeps_its_order() -> None:
+    """Whatever is appended is transposed, even where that is as much as the cache."""
+    b = Builder()
+    rows = b.op("Transpose", b.input("rows", "int8[3,1,3]"), perm=(1, 2, 0))
+    grown = b.op("Append", b.input("cache", "int8[1,3,3]"), rows, np.asarray(0, np.int32), axis=2)
+    assert ops(applied(b.graph(grown), transposes)) == ["Transpose", "Append"]
+
+
 RESHAPES: dict[str, tuple[list[int], tuple[int, ...], list[str]]] = {
     "merged pixels": ([2, 3, 20], (0, 2, 1), ["Reshape"]),
     "a new axis": ([2, 3, 4, 1, 5], (0, 2, 3, 4, 1), ["Reshape"]),

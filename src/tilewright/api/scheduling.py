@@ -32,7 +32,7 @@ from tilewright.schedule.fabric import fabric_of
 from tilewright.schedule.granularity import LEAST, ROWS, UNIFORM, CutNetwork, Cutter, Granularity
 from tilewright.schedule.network import OperationGraph, network_of_equations, network_of_graph
 from tilewright.schedule.nodes import Nodes
-from tilewright.schedule.placement import INSIDE, Hints, placed
+from tilewright.schedule.placement import INSIDE, Hints, check_loops, placed
 from tilewright.schedule.scheduling import EngineSchedule, NodeCosts, Priority, Rules
 from tilewright.schedule.search import Objective, SearchOptions, Tried
 
@@ -190,6 +190,7 @@ def schedule_network(
     if chosen.prove and not stopped:
         progress("constraint programming")
         schedule, bound = _proved(cutter, best, schedule, allowed)
+    _check_home(schedule)
     return Scheduled(
         schedule=schedule,
         costs=best.costs,
@@ -202,6 +203,18 @@ def schedule_network(
         bound=bound,
         energy_bound=least_energy(best.scheduling.nodes, best.costs, allowed),
     )
+
+
+def _check_home(schedule: EngineSchedule) -> None:
+    """An error where the memory at home has no room for all that lies there."""
+    store = next(each for each in schedule.fabric.stores if each.place == schedule.fabric.home)
+    if (most := schedule.summary.peaks[store.name]) > store.bits:
+        raise TilewrightError(
+            "no-room",
+            f"the network and what goes home for want of room take {most:,} bits of '{store.name}'",
+            reasons=[f"it has {store.bits:,}"],
+            help="make the memory at home larger",
+        )
 
 
 def _proved(
@@ -264,7 +277,9 @@ def _said(hints: Hints) -> str:
 def _ways(network: OperationGraph, mapping: StreamMapping | None, options: ScheduleOptions) -> list[Hints]:
     """To cut all operations alike."""
     if options.split != "auto":
-        return [options.split if isinstance(options.split, Hints) else Hints((options.split,))]
+        given = options.split if isinstance(options.split, Hints) else Hints((options.split,))
+        check_loops(network, given)
+        return [given]
     found = [Hints(((),))]
     entries = [mapping.entry(each.name, each.kind) for each in network.operations] if mapping else []
     if entries and all(entry.within for entry in entries):

@@ -241,7 +241,11 @@ def _show(found: list[tuple[Mapped, ...]], *, why: bool) -> None:
 def _layers(what: str, name: str, sizes: list[str], about: opt.NetworkOptions) -> NetworkLayers:
     """The layers that are meant."""
     if "=" in what and "[" in what:
+        if name:
+            raise TilewrightError("bad-argument", "an equation is one layer", help="leave --layer away")
         return read_network(equation_layer(what, mapopt.sizes("--sizes", sizes)))
+    if sizes:
+        raise TilewrightError("bad-argument", "--sizes are those of an equation", help="leave --sizes away")
     dims, types, constants = network_of(about)
     network = read_network(
         what,

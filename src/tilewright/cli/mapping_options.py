@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -236,7 +237,7 @@ def map_options(objective: Objective, mapping: Mapping, limits: MappingLimits | 
         check_form(mapping.export)
     return MapOptions(
         objective=objective,
-        unrolling=Unrolling(tuple(_unrolled(text) for text in mapping.unroll), mapping.mixed, mapping.unrollings),
+        unrolling=Unrolling(_unrollings(mapping.unroll), mapping.mixed, mapping.unrollings),
         order=tuple(_loop("--order", text) for text in _items(mapping.order)),
         wanted=limits.wanted if limits else Wanted(),
         effort=_effort(mapping),
@@ -277,6 +278,7 @@ def sizes(option: str, texts: Sequence[str]) -> dict[str, int]:
                 f"{option} '{text}' is not a name with a number from 1 to {LARGEST}",
                 help=f"such as {option} M=512",
             )
+        _once(option, name, found)
         found[name] = number
     return found
 
@@ -295,8 +297,14 @@ def _parts(option: str, texts: Sequence[str]) -> dict[str, float]:
                 f"{option} '{text}' is not a name with a number from 0 to 1",
                 help=f"such as {option} I2=0.3",
             )
+        _once(option, name, found)
         found[name] = part
     return found
+
+
+def _once(option: str, name: str, found: MappingOf[str, object]) -> None:
+    if name in found:
+        raise TilewrightError("bad-argument", f"{option} names '{name}' twice", help="leave one of them away")
 
 
 def _named(texts: Sequence[str]) -> list[tuple[str, str, str]]:
@@ -317,6 +325,15 @@ def _loop(option: str, text: str) -> tuple[str, int | None]:
             "bad-argument", f"{option} '{text}' is not a dimension with its steps", help=f"such as {option} K:32"
         )
     return name, number if sign else None
+
+
+def _unrollings(texts: Sequence[str]) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
+    found: dict[str, tuple[tuple[str, int], ...]] = {}
+    for text in texts:
+        array, loops = _unrolled(text)
+        _once("--unroll", array, found)
+        found[array] = loops
+    return tuple(found.items())
 
 
 def _unrolled(text: str) -> tuple[str, tuple[tuple[str, int], ...]]:

@@ -241,6 +241,7 @@ def _output_table(ran: Ran) -> Table:
         if index < len(ran.comparisons):
             c = ran.comparisons[index]
             verdict = "exact" if c.exact else f"within {c.tolerance:.3g}, worst {c.worst:.3g}"
+            verdict += f"; {c.overruled} of {c.size} by the specification, not as expected" if c.overruled else ""
             wrong = styled((f"{c.wrong} of {c.size} wrong", "red"), f", worst {c.worst:.3g}")
             text = wrong if c.wrong else styled(("right", "green"), f" ({verdict})")
         table.add_row(port.name, str(port.type), _preview(array), text)

@@ -29,7 +29,7 @@ from tilewright.errors import TilewrightError
 from tilewright.report.costs import energy_text
 from tilewright.report.schedule_page import TracedSchedule, compared
 from tilewright.schedule.critical import WAIT, critical_path
-from tilewright.schedule.placement import Hints
+from tilewright.schedule.placement import AROUND, Hints
 from tilewright.schedule.scheduling import CAUSES, EngineSchedule
 from tilewright.schedule.search import OBJECTIVES, Objective
 
@@ -268,6 +268,12 @@ def _show(found: Scheduled, values: Mapping[str, Any], others: Sequence[TracedSc
 
 def _split(choosing: ScheduleChoices) -> Hints | Literal["auto"]:
     if choosing.split == AUTO:
+        if choosing.mode != AROUND or choosing.cutoffs:
+            raise TilewrightError(
+                "bad-argument",
+                "--cn-define-mode and --layer-cutoffs say how --split is read, which is 'auto'",
+                help=f"{SPLIT}, or leave them away",
+            )
         return AUTO
     parts = filter(None, choosing.cutoffs.split(","))
     cutoffs = tuple(_whole(part.strip(), "--layer-cutoffs", "write numbers like 3,7") for part in parts)

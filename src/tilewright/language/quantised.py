@@ -126,17 +126,17 @@ def sigmoids() -> Array:
 
 def quantised(model: Checkpoint, seen: ActivationRanges, choices: Choices | None = None) -> IntegerModel:
     """The model in integers."""
-    chosen, sizes = choices or usual(model), model.sizes
+    chosen, sizes = choices or _usual(model), model.sizes
     unit = 2 * max(seen.overall(f"{n}x") for n in ("", *(f"{layer}." for layer in range(sizes.layers)))) / WORD
     layers = tuple(_layer(model, number, seen, unit, chosen) for number in range(sizes.layers))
     table = _linear(_Read(model.weights["emb"], np.ones(sizes.dim)), np.full(sizes.vocab, unit), inputs=1)
-    scales = smoothed(seen.channels("head_in"), chosen)
+    scales = _of_norm(seen.channels("head_in"), chosen)
     head = _read(model, chosen, ("emb",), scales)
     logits = _linear(head, np.full(sizes.vocab, 1 / LOGIT), floored=True)
     return IntegerModel(sizes, table.weights.T, table.mul, table.shift, layers, _norm(scales), logits)
 
 
-def usual(model: Checkpoint) -> Choices:
+def _usual(model: Checkpoint) -> Choices:
     """Weights that are whole numbers already stay as they are."""
     if not model.steps:
         return Choices()
@@ -150,7 +150,7 @@ def _layer(model: Checkpoint, number: int, seen: ActivationRanges, unit: float, 
     def linear(inputs_at: Array, outputs_at: Array, *parts: str, floored: bool = False) -> Linear:
         return _linear(_read(model, chosen, [name + part for part in parts], inputs_at), outputs_at, floored=floored)
 
-    into = smoothed(seen.channels(f"{name}attention_in"), chosen)
+    into = _of_norm(seen.channels(f"{name}attention_in"), chosen)
     # A score is one scale times a sum over pairs, so what a pair of keys has less, its queries have more.
     query, key = seen.channels(f"{name}q"), seen.channels(f"{name}k")
     scale = (query * key).max(axis=1) / BYTE**2
@@ -166,7 +166,7 @@ def _layer(model: Checkpoint, number: int, seen: ActivationRanges, unit: float, 
     mean_shift = _shift(float((value_scales / MEAN / mixed).max()), (BYTE + 1) * MEAN, most=WORD)
     mean_mul = np.maximum(np.floor(value_scales / MEAN / mixed * 2.0**mean_shift), 1)
     means = value_scales / MEAN * 2.0**mean_shift / mean_mul
-    inner = smoothed(seen.channels(f"{name}ffn_in"), chosen)
+    inner = _of_norm(seen.channels(f"{name}ffn_in"), chosen)
     step = max(1, min(14, 10 - int(np.ceil(log2(1.25 * seen.overall(f"{name}gate"))))))
     gate_unit = 2.0 ** -(5 + step)
     hidden, most = smoothed(seen.channels(f"{name}hidden"), chosen), seen.channels(f"{name}up") * 1.5
@@ -196,8 +196,13 @@ def smoothed(largest: Array, chosen: Choices) -> Array:
     return wide**chosen.smoothing * wide.max() ** (1 - chosen.smoothing) / BYTE
 
 
+def _of_norm(largest: Array, chosen: Choices) -> Array:
+    """Scales of what a norm gives: of the order of one, unless it is given hardly anything but zeros."""
+    return np.maximum(smoothed(largest, chosen), 1 / WORD)
+
+
 def _norm(scales: Array) -> Norm:
-    shift = floor(log2(WORD * float(scales.min())))
+    shift = max(0, floor(log2(WORD * float(scales.min()))))
     return Norm(np.rint(2.0**shift / scales).astype(np.int32), shift)
 
 
@@ -263,5 +268,5 @@ def _linear(read: _Read, outputs_at: Array, *, floored: bool = False, inputs: in
     shift = _shift(float((factors * (magnitude + wide.shape[1] / 2)).max()), BYTE + 1)
     mul = np.maximum(np.ceil(factors * 2.0**shift), 1)
     whole = rounded(wide, mul * outputs_at / 2.0**shift, top, moments)
-    add = np.rint(whole.sum(axis=1) * mul / 2) if floored else np.zeros(len(whole))
+    add = np.rint(whole.sum(axis=1) * mul / 2).clip(-LIMIT, LIMIT) if floored else np.zeros(len(whole))
     return Linear(whole.T.astype(np.int8), mul.astype(np.int32), add.astype(np.int32), shift)

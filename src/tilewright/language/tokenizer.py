@@ -120,6 +120,8 @@ def tokenizer_of(text: str, name: str) -> Tokenizer:
         model: Any = given["model"]
         if model["type"] != "BPE":
             raise _bad(name, f"its model is {model['type']!r}, not 'BPE'")
+        if unknown := [f"'{part}'" for part, found in _parts(given) if found]:
+            raise _bad(name, f"it has {', '.join(unknown)}, which changes tokens in a way that is not known")
         vocabulary = cast("dict[str, int]", model["vocab"])
         added = {str(token["content"]): int(token["id"]) for token in given.get("added_tokens") or ()}
         numbers = {**vocabulary, **added}
@@ -138,6 +140,12 @@ def tokenizer_of(text: str, name: str) -> Tokenizer:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as reason:
         raise _bad(name, f"{type(reason).__name__}: {reason}") from reason
     return Tokenizer(tuple(tokens), MappingProxyType(found), pattern, numbers.get(END))
+
+
+def _parts(given: Any) -> list[tuple[str, object]]:
+    """Whatever else of a file would change tokens, were it there."""
+    parts = ("ignore_merges", "continuing_subword_prefix", "end_of_word_suffix", "dropout")
+    return [("normalizer", given.get("normalizer")), *((part, given["model"].get(part)) for part in parts)]
 
 
 def _pattern(given: Any, name: str) -> Pattern:
@@ -160,6 +168,8 @@ def parse(pattern: str, name: str) -> Pattern:
     at, row = 0, list[ByteSet]()
     while at <= len(pattern):
         if at == len(pattern) or pattern[at] == "|":
+            if _goes_back(row):
+                raise _bad(name, f"its pattern {pattern!r} has to try shorter parts in the alternative before {at}")
             rows.append(tuple(row))
             row, at = [], at + 1
             continue
@@ -168,8 +178,23 @@ def parse(pattern: str, name: str) -> Pattern:
             raise _bad(name, f"its pattern {pattern!r} has more than characters and classes at {at}")
         limits = {"": (1, 1), "?": (0, 1), "*": (0, MANY), "+": (1, MANY)}[found[2]]
         row.append(ByteSet(_class(found[1], name), *limits))
+        if limits[1] == 1 and max(row[-1].bytes) > 127:
+            raise _bad(name, f"its pattern {pattern!r} takes single characters of more than a byte at {at}")
         at = found.end()
     return tuple(rows)
+
+
+def _goes_back(row: Sequence[ByteSet]) -> bool:
+    """Whether something may have to take less than it can, so that what is needed behind it has its part."""
+    for at, item in enumerate(row):
+        if item.least == item.most:
+            continue
+        for later in row[at + 1 :]:
+            if later.least and item.bytes & later.bytes:
+                return True
+            if later.least:
+                break
+    return False
 
 
 def _class(text: str, name: str) -> frozenset[int]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from math import prod
 from pathlib import Path
 from typing import cast
 
@@ -20,6 +19,7 @@ from tilewright.core.workload import Layer
 from tilewright.errors import TilewrightError
 from tilewright.machine.array import ArrayEngine
 from tilewright.mapping.allocate import tiles, too_small, usable
+from tilewright.mapping.spatial import check_units
 from tilewright.mapping.text import from_json, to_json
 from tilewright.mapping.timeloop import from_timeloop, to_timeloop
 from tilewright.price.array import ArrayCost
@@ -100,15 +100,7 @@ def check_room(
     layer: Layer, engine: ArrayEngine, spatial: SpatialMapping, temporal: TemporalMapping, *, corrected: bool = False
 ) -> None:
     """An error where more units are used than there are, or tiles do not fit into a memory."""
-    for array, loops in spatial.loops.items():
-        used = prod(steps for _, steps in loops)
-        if used > engine.dims[array]:
-            raise TilewrightError(
-                "bad-mapping",
-                f"layer '{layer.name}': the mapping unrolls over {used} units along {array}, where '{engine.name}' has "
-                f"{engine.dims[array]}",
-                help="unroll over fewer of them",
-            )
+    check_units(layer, engine, spatial.loops)
     taken = tiles(layer, engine, spatial, temporal)
     for memory in usable(engine, corrected=corrected):
         wanted = [(name, kept[memory.name]) for name, kept in taken.items() if memory.name in kept]

@@ -35,9 +35,23 @@ def normalise(layer: Layer, engine: ArrayEngine, given: Mapping[str, Loops]) -> 
         ]
         for array in engine.dims
     }
+    check_units(layer, engine, loops)
     for operand in layer.operands:
         _fit(layer, engine, operand, loops)
     return SpatialMapping({array: tuple(found) for array, found in loops.items()})
+
+
+def check_units(layer: Layer, engine: ArrayEngine, loops: Mapping[str, Sequence[tuple[str, int]]]) -> None:
+    """An error where loops that share a dimension of the array take more units than it has."""
+    for array, found in loops.items():
+        used = prod(steps for _, steps in found)
+        if used > engine.dims[array]:
+            raise TilewrightError(
+                "bad-mapping",
+                f"layer '{layer.name}': the mapping unrolls over {used} units along {array}, where '{engine.name}' has "
+                f"{engine.dims[array]}",
+                help="unroll over fewer of them",
+            )
 
 
 def limit(layer: Layer, engine: ArrayEngine, array: str, dim: str) -> int:

@@ -78,8 +78,9 @@ def _elementwise(edit: Edit, node: Node, perm: Perm) -> Turned | None:
             if all(isinstance(axis, Whole) for axis in access[operand]):
                 special.add(index)  # a table, which has no axes of the result
             elif "axis" in node.attrs or "axis" in call.attrs:
-                special.add(index)
                 attributes["axis"] = perm[call.axis("axis", rank)]
+                if len(access[operand]) < rank:
+                    special.add(index)  # values along that axis; blocks have all axes of the result
             else:
                 return None
     if node.op in LAST_AXIS and perm[-1] != rank - 1:
@@ -237,8 +238,8 @@ def _resize(edit: Edit, node: Node, perm: Perm) -> Turned | None:
 ALL_OPERANDS = frozenset({"Concat"})
 LAST_AXIS = frozenset({"BiasGelu", "FastGelu", "iNoNorm"})
 """Element-wise operators with operands that belong to the last axes."""
-UNTURNED = frozenset({"CastLike", "BitCast"})
-"""Element-wise operators whose operands or results have other axes than the rest."""
+UNTURNED = frozenset({"Append", "BitCast", "CastLike"})
+"""Element-wise operators whose operands or results have other axes than the rest, or that change a state in place."""
 _SPECIAL: Mapping[str, Turn] = {
     "RequantShift": _requant_shift,
     "Concat": _concat,

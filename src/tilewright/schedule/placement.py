@@ -89,6 +89,25 @@ class Hints(Struct, frozen=True):
         return _around(operation, mine) if self.mode == INSIDE else mine
 
 
+def check_loops(network: OperationGraph, hints: Hints) -> None:
+    """An error where a loop is named along which nothing can be cut."""
+    for name in dict.fromkeys(name for loops in hints.loops for name, _ in loops):
+        if not any(cut(operation, ((name, 1),)) for operation in network.operations):
+            known = {role for operation in network.operations for role in operation.domain.parallel}
+            known |= {role for operation in network.operations for role in _roles(operation)}
+            raise TilewrightError(
+                "unknown-dimension",
+                f"no operation of '{network.name}' can be cut along {name}",
+                help=f"cut along {', '.join(sorted(known))}",
+            )
+
+
+def _roles(operation: Operation) -> tuple[str, ...]:
+    """The names of its axes, as other tools call them, along which it can be cut."""
+    names = ROLES.get(len(operation.domain.access[operation.domain.outputs[0]]), ())
+    return tuple(name for name in names if cut(operation, ((name, 1),)))
+
+
 def placed(
     network: OperationGraph, fabric: Fabric, mapping: StreamMapping | None, hints: Hints | None = None
 ) -> OperationPlacement:
