@@ -146,7 +146,7 @@ def test_a_platform_without_a_console(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_one_head_and_a_piece_as_long_as_the_context() -> None:
     """Keys and values of one head differ from rows by the place of an axis of one."""
-    graphs = language_graphs(tiny(heads=1), prefill=64)
+    graphs = language_graphs(tiny(heads=1), Arithmetic(prefill=64))
     assert graphs["prefill"].types[graphs["prefill"].fed[0]].size == tiny().sizes.context
     compile_entries(graphs, Options(name="story"))
 
@@ -155,7 +155,7 @@ def test_weights_that_are_all_zeros() -> None:
     """What a norm gives has a scale in any case, and every token is as likely as the others."""
     model = tiny()
     nothing = Checkpoint(model.sizes, {**model.weights, "emb": np.zeros_like(model.weights["emb"])})
-    graph = language_graphs(nothing, prefill=1)["decode"]
+    graph = language_graphs(nothing, Arithmetic(prefill=1))["decode"]
     logits, _ = fed(graph, [state.initial for state in graph.states], [5], 0)
     np.testing.assert_array_equal(logits, 0)
 
