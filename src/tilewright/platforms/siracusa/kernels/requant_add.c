@@ -12,9 +12,9 @@ cycles:
 
 static void requant_add(const int32_t *X, const int32_t *mul, const int32_t *add, const int16_t *A, int16_t *Y, int S,
                         int C, int X_s0, int A_s0, int Y_s0, int div, int n_levels) {
-    const int shift = tw_highest_bit((uint32_t)div), limit = n_levels / 2 - 1;
+    const int shift = tw_highest_bit((uint32_t)div), limit = n_levels / 2 - 1, rows = C > 0 ? S : 0;
     TW_UNROLL_BY(1)
-    for (int row = 0; row < (C > 0 ? S : 0); row++) {
+    for (int row = 0; row < rows; row++) {
         const int32_t *x = X + row * X_s0, *m = mul, *b = add;
         const int16_t *a = A + row * A_s0;
         int16_t *y = Y + row * Y_s0;
