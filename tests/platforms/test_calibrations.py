@@ -59,7 +59,7 @@ def test_starts_of_engines_are_not_out_of_date() -> None:
     assert [(platform.name, name) for platform, name in measured] == [("snitch-ita", "ita")]
     for platform, name in measured:
         assert stale_engine(platform, name, {COMPILER: compiler_of(platform)}) == ()
-        found = platform.engine_calibrations[name]
+        found = platform.own_calibrations[f"{ENGINE}{name}"]
         assert platform.engines[name].fork == found.terms["fork"] > 0
         assert platform.engines[name].begin == found.terms["begin"]
         assert found.held_out["median"] < MOST_ERROR
