@@ -28,7 +28,7 @@ from tilewright.machine.staleness import times_key
 from tilewright.machine.target import Target
 from tilewright.plan import PlanOptions, plan
 from tilewright.sim.chip import Chip
-from tilewright.sim.marks import Profiler
+from tilewright.sim.marks import MarkPlace, Profiler
 
 TURNS, WARM = 7, 2
 """Of a program, and the first of them that counts: code and data are in the caches by then."""
@@ -45,8 +45,21 @@ Seen = dict[str, list[float]]
 """What was seen of each time."""
 
 
+class Passed(Struct, frozen=True):
+    """A program as it ran: when the core that drives came to its marks, and when transfers began and ended."""
+
+    marks: tuple[tuple[int, MarkPlace], ...]
+    transfers: tuple[tuple[int, int], ...]
+    cycles: int
+
+    @property
+    def besides(self) -> int:
+        """Cycles before its first mark and behind its last."""
+        return self.cycles - (self.marks[-1][0] - self.marks[0][0])
+
+
 class Turn(Struct, frozen=True):
-    """A turn of a program: when the core that drives came to its marks, and when transfers began and ended."""
+    """The same of a turn of its loop."""
 
     marks: tuple[int, ...]
     transfers: tuple[tuple[int, int], ...]
@@ -61,6 +74,8 @@ def measured_times(platform: Target, progress: Progress = quiet) -> Calibration:
         progress(TIMES, number, len(kinds))
         bytes_each = SIZES[number % len(SIZES)]
         _look(_turns_of(platform, link, count, bytes_each // runs, runs), link, bytes_each, runs, seen)
+    for count in COUNTS if links else ():
+        seen.setdefault("network", []).append(_ran(platform, _layers(platform, count)).besides)
     progress(TIMES, len(kinds), len(kinds))
     if not seen:
         raise TilewrightError(
@@ -93,23 +108,28 @@ def shown(platform: Target, link: Link) -> bool:
 
 def _turns_of(platform: Target, link: Link, count: int, size: int, runs: int) -> list[Turn]:
     """Starts transfers one behind the other, waits for the last one, then for those that are complete by then."""
-    program, first = _empty(platform)
+    layer = _layers(platform)
+    first = next(_copies(layer.routines[0].body))
+    near = first.to.place.space
+    rooms = tuple((name, max(room, BYTES) if name == near else room) for name, room in layer.memories)
     started = (_copy(first, number, number * size * runs, size, runs, link) for number in range(count))
     waits = (s for number in reversed(range(count)) for s in (AwaitTransfers(number), Mark(0, "now", number)))
     body = (Mark(0, "begin"), For("t", 0, TURNS, (Driven((*started, *waits)),)), Meet())
-    return _ran(platform, replace(program, routines=(replace(program.routines[0], body=body),), functions=()))
+    routines = (replace(layer.routines[0], body=body),)
+    found = _ran(platform, replace(layer, memories=rooms, routines=routines, functions=()))
+    marks = [time for time, place in found.marks if place.name == "now"]
+    pairs = zip(_by_turn(marks), _by_turn(found.transfers), strict=True)
+    return [Turn(tuple(mine), tuple(moved)) for mine, moved in pairs]
 
 
-def _empty(platform: Target) -> tuple[Program, Copy]:
-    """The program of a layer, and its first transfer."""
-    kind = TensorType(INT8, (BYTES,))
-    types = MappingProxyType({"x": kind, "y": kind})
-    graph = Graph("times", ("x",), ("y",), (Node("Abs", ("x",), ("y",), {}, "abs"),), types, MappingProxyType({}))
-    program = lower(plan(graph, platform, PlanOptions(seconds=0.0)))
-    first = next(_copies(program.routines[0].body))
-    near = first.to.place.space
-    rooms = tuple((name, max(size, BYTES) if name == near else size) for name, size in program.memories)
-    return replace(program, memories=rooms), first
+def _layers(platform: Target, count: int = 1) -> Program:
+    """The program of some layers."""
+    names = range(count)
+    nodes = tuple(Node("Abs", (f"x{name}",), (f"y{name}",), {}, f"abs{name}") for name in names)
+    inputs, outputs = tuple(node.inputs[0] for node in nodes), tuple(node.outputs[0] for node in nodes)
+    types = MappingProxyType(dict.fromkeys((*inputs, *outputs), TensorType(INT8, (BYTES,))))
+    graph = Graph("times", inputs, outputs, nodes, types, MappingProxyType({}))
+    return lower(plan(graph, platform, PlanOptions(seconds=0.0)))
 
 
 def _copies(statements: Sequence[Statement]) -> Iterator[Copy]:
@@ -130,16 +150,15 @@ def _copy(like: Copy, channel: int, offset: int, size: int, runs: int, link: Lin
     return Copy(channel, to, source, size, *strides, link.rank)
 
 
-def _ran(platform: Target, program: Program) -> list[Turn]:
+def _ran(platform: Target, program: Program) -> Passed:
     with project_in(None, project_files([program], platform), program.name) as project:
         built = build(project, platform, program.name, flags=("-g0",))
         kinds = [port.type for port in program.outputs]
         chip = Chip(built.executable, len(program.inputs), kinds, platform, steps=1)
         profiler = Profiler(chip.simulator, platform)
         chip.run([np.zeros(port.type.shape, port.type.dtype.numpy) for port in program.inputs])
-        marks = [time for time, place in profiler.driven() if place.name == "now"]
-        transfers = [(each["started"], each["finished"]) for each in chip.simulator.native.transfers()]
-    return [Turn(tuple(mine), tuple(moved)) for mine, moved in zip(_by_turn(marks), _by_turn(transfers), strict=True)]
+        transfers = ((each["started"], each["finished"]) for each in chip.simulator.native.transfers())
+        return Passed(profiler.driven(), tuple(transfers), chip.cycles)
 
 
 def _by_turn(things: Sequence[T]) -> list[Sequence[T]]:
