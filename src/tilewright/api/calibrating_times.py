@@ -20,12 +20,14 @@ from tilewright.api.bench import Progress, compiler_of, quantiles, quiet, rounde
 from tilewright.base.dtype import INT8
 from tilewright.codegen import build, lower, project_files, project_in
 from tilewright.core.graph import Graph, Node, TensorType
+from tilewright.core.op import Operator, call_of
 from tilewright.core.program import AwaitTransfers, Copy, Driven, For, If, Mark, Meet, Program, Statement
 from tilewright.errors import TilewrightError
 from tilewright.machine.calibration import COMPILER, TIMES, Calibration
 from tilewright.machine.parts import Link
 from tilewright.machine.staleness import times_key
 from tilewright.machine.target import Target
+from tilewright.ops import operators
 from tilewright.plan import PlanOptions, plan
 from tilewright.sim.chip import Chip
 from tilewright.sim.marks import MarkPlace, Profiler
@@ -45,7 +47,7 @@ Seen = dict[str, list[float]]
 """What was seen of each time."""
 
 
-class Passed(Struct, frozen=True):
+class TransfersSeen(Struct, frozen=True):
     """A program as it ran: when the core that drives came to its marks, and when transfers began and ended."""
 
     marks: tuple[tuple[int, MarkPlace], ...]
@@ -123,13 +125,22 @@ def _turns_of(platform: Target, link: Link, count: int, size: int, runs: int) ->
 
 
 def _layers(platform: Target, count: int = 1) -> Program:
-    """The program of some layers."""
-    names = range(count)
-    nodes = tuple(Node("Abs", (f"x{name}",), (f"y{name}",), {}, f"abs{name}") for name in names)
+    """The program of some layers, each with one operand."""
+    kind = TensorType(INT8, (BYTES,))
+    op = next(name for name, op in sorted(operators().items()) if _same(op, kind))
+    nodes = tuple(Node(op, (f"x{number}",), (f"y{number}",), {}, f"layer{number}") for number in range(count))
     inputs, outputs = tuple(node.inputs[0] for node in nodes), tuple(node.outputs[0] for node in nodes)
-    types = MappingProxyType(dict.fromkeys((*inputs, *outputs), TensorType(INT8, (BYTES,))))
+    types = MappingProxyType(dict.fromkeys((*inputs, *outputs), kind))
     graph = Graph("times", inputs, outputs, nodes, types, MappingProxyType({}))
     return lower(plan(graph, platform, PlanOptions(seconds=0.0)))
+
+
+def _same(op: Operator, kind: TensorType) -> bool:
+    """Whether an operator makes a tensor element by element into one of the same type."""
+    try:
+        return op.kind == "elementwise" and op.body is not None and call_of(op, [kind], {}).outputs == (kind,)
+    except TilewrightError:
+        return False
 
 
 def _copies(statements: Sequence[Statement]) -> Iterator[Copy]:
@@ -150,7 +161,7 @@ def _copy(like: Copy, channel: int, offset: int, size: int, runs: int, link: Lin
     return Copy(channel, to, source, size, *strides, link.rank)
 
 
-def _ran(platform: Target, program: Program) -> Passed:
+def _ran(platform: Target, program: Program) -> TransfersSeen:
     with project_in(None, project_files([program], platform), program.name) as project:
         built = build(project, platform, program.name, flags=("-g0",))
         kinds = [port.type for port in program.outputs]
@@ -158,7 +169,7 @@ def _ran(platform: Target, program: Program) -> Passed:
         profiler = Profiler(chip.simulator, platform)
         chip.run([np.zeros(port.type.shape, port.type.dtype.numpy) for port in program.inputs])
         transfers = ((each["started"], each["finished"]) for each in chip.simulator.native.transfers())
-        return Passed(profiler.driven(), tuple(transfers), chip.cycles)
+        return TransfersSeen(profiler.driven(), tuple(transfers), chip.cycles)
 
 
 def _by_turn(things: Sequence[T]) -> list[Sequence[T]]:

@@ -461,9 +461,9 @@ def with_times(platform: Target, times: Mapping[str, float]) -> Target:
     engines, links, operations = dict(platform.engines), dict(platform.links), dict(platform.operations)
     for name, time in times.items():
         part, _, key = name.partition(".")
-        if part in engines:
+        if key and part in engines:
             engines[part] = structs.replace(engines[part], **{key: time})
-        elif part in links:
+        elif key and part in links:
             links[part] = structs.replace(links[part], **{key: time})
         else:
             operations[name] = time
