@@ -6,8 +6,8 @@ import pytest
 
 from tilewright.api.bench import compiler_of
 from tilewright.api.calibrating import kernels_with_terms, outdated
-from tilewright.machine.calibration import COMPILER, NESTS, STEPS
-from tilewright.machine.staleness import stale_engine, stale_nests
+from tilewright.machine.calibration import COMPILER, ENGINE, NESTS, STEPS, TIMES
+from tilewright.machine.staleness import stale_engine, stale_nests, stale_times
 from tilewright.machine.target import load_platform, platform_names
 
 PLATFORMS = [load_platform(name) for name in platform_names()]
@@ -21,6 +21,8 @@ PARTLY = {
 count terms. What is measured may only become more."""
 SIMULATED = [platform.name for platform in PLATFORMS if platform.timings and platform.name not in PARTLY]
 COUNTED = [platform.name for platform in PLATFORMS if platform.qemu]
+TIMED = ("siracusa", "mempool", "mempool-16", "mempool-1024", "mempool-ita")
+"""Platforms whose times of transfers were measured. There may only be more of them."""
 MOST_ERROR, MOST_ERROR_OF_NESTS = 0.1, 0.15
 """The median error of shapes held out that a kernel may have, and loop nests: operators are less alike than layers."""
 ABOVE = {
@@ -55,14 +57,27 @@ def test_what_is_measured_is_not_out_of_date(platform: str) -> None:
 
 def test_starts_of_engines_are_not_out_of_date() -> None:
     """`tilewright calibrate --platform P --engine NAME` brings one up to date."""
-    measured = [(platform, name) for platform in PLATFORMS for name in platform.engine_calibrations]
+    parts = [(platform, part) for platform in PLATFORMS for part in platform.own_calibrations if part != TIMES]
+    measured = [(platform, part.removeprefix(ENGINE)) for platform, part in parts]
     assert [(platform.name, name) for platform, name in measured] == [("snitch-ita", "ita")]
     for platform, name in measured:
         assert stale_engine(platform, name, {COMPILER: compiler_of(platform)}) == ()
-        found = platform.engine_calibrations[name]
+        found = platform.own_calibrations[f"{ENGINE}{name}"]
         assert platform.engines[name].fork == found.terms["fork"] > 0
         assert platform.engines[name].begin == found.terms["begin"]
         assert found.held_out["median"] < MOST_ERROR
+
+
+def test_times_of_transfers_are_not_out_of_date() -> None:
+    """`tilewright calibrate --platform P --times` brings them up to date."""
+    measured = [platform for platform in PLATFORMS if TIMES in platform.own_calibrations]
+    assert {platform.name for platform in measured} == {*TIMED}
+    for platform in measured:
+        assert stale_times(platform, {COMPILER: compiler_of(platform)}) == ()
+        (link,) = (platform.links[name] for name in ("mchan", "dma") if name in platform.links)
+        terms = platform.own_calibrations[TIMES].terms
+        assert link.issue == terms[f"{link.name}.issue"] > 0
+        assert platform.operations["wait"] == terms["wait"] > 0
 
 
 @pytest.mark.parametrize("platform", SIMULATED + COUNTED)

@@ -23,12 +23,13 @@ from tilewright.api.bench import Bench, BenchRun, Progress, compiler_of, quantil
 from tilewright.api.calibrating_engines import measured_engine
 from tilewright.api.calibrating_nests import measured_nests
 from tilewright.api.calibrating_steps import measured_steps
+from tilewright.api.calibrating_times import measured_times, shown
 from tilewright.api.sampled_layers import SampledLayer, draw_layers
 from tilewright.core.plan import Group, NodeWork
 from tilewright.errors import TilewrightError
-from tilewright.machine.calibration import COMPILER, ENGINE, NESTS, STEPS, Calibration, write_calibrations
+from tilewright.machine.calibration import COMPILER, ENGINE, NESTS, STEPS, TIMES, Calibration, write_calibrations
 from tilewright.machine.kernel import Kernel
-from tilewright.machine.staleness import key_of, stale, stale_engine, stale_nests, stale_steps
+from tilewright.machine.staleness import key_of, stale, stale_engine, stale_nests, stale_steps, stale_times
 from tilewright.machine.target import Target, load_platform, with_times
 from tilewright.machine.terms import weighted
 from tilewright.ops import load_folder
@@ -57,7 +58,7 @@ MOST_MISSES = 40
 
 
 class CalibrationResult(Struct, frozen=True):
-    """What was measured of a kernel, of loop nests, or of starts of an engine."""
+    """What was measured of a kernel, of loop nests, of starts of an engine, or of times."""
 
     name: str
     calibration: Calibration
@@ -92,7 +93,8 @@ def outdated(
     if not (names or kernels):
         own = load_platform(platform)
         found += [(NESTS, stale_nests(machine, compiler)), (STEPS, stale_steps(machine, compiler))]
-        found += [(f"{ENGINE}{name}", stale_engine(own, name, compiler)) for name in own.engine_calibrations]
+        found += [(TIMES, stale_times(own, compiler))]
+        found += [(f"{ENGINE}{name}", stale_engine(own, name, compiler)) for name in _engines_measured(own)]
     return [(name, reasons) for name, reasons in found if reasons]
 
 
@@ -110,8 +112,8 @@ def calibrate(
 ) -> tuple[CalibrationResult, ...]:
     """Measures what a platform's programs take and writes it: beside a user's own kernels, else beside the platform's.
 
-    Loop nests, all kernels and what was measured before of steps and starts of engines, or only some `parts` (`NESTS`,
-    `STEPS`), the `engines` or kernels that are named, or a user's own kernels. Kernels are measured
+    Loop nests, all kernels, times and what was measured before of steps and starts of engines, or only some `parts`
+    (`NESTS`, `STEPS`, `TIMES`), the `engines` or kernels that are named, or a user's own kernels. Kernels are measured
     behind nests, and the rest by what is known of these: each part is written as it is done, whole.
     """
     machine, own = _loaded(platform, kernels, ops), load_platform(platform, kernels)
@@ -141,6 +143,10 @@ def calibrate(
         write_calibrations(output or machine.folder, name, {part: found})
         results.append(CalibrationResult(part, found))
 
+    if TIMES in parts or (not some and machine.timings and any(shown(own, link) for link in own.links.values())):
+        found = measured_times(own, progress)
+        write_calibrations(output or machine.folder, own.name, {TIMES: found})
+        results.append(CalibrationResult(TIMES, found))
     if STEPS in parts or (STEPS in machine.calibrations and not some):
         measure(STEPS, partial(measured_steps, seed=seed, progress=progress), machine.name)
     for name in chosen:
@@ -160,7 +166,11 @@ def _engines(platform: Target, names: Sequence[str], *, everything: bool) -> tup
                 reasons=[f"these are simulated: {', '.join(found) or 'none'}"],
                 help="name one of these, or add a kernel for it",
             )
-    return tuple(names) or (tuple(platform.engine_calibrations) if everything else ())
+    return tuple(names) or (_engines_measured(platform) if everything else ())
+
+
+def _engines_measured(platform: Target) -> tuple[str, ...]:
+    return tuple(name.removeprefix(ENGINE) for name in platform.own_calibrations if name.startswith(ENGINE))
 
 
 def _loaded(platform: str, kernels: tuple[Path, ...], ops: tuple[Path, ...]) -> Target:

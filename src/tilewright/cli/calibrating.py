@@ -14,7 +14,7 @@ from rich.table import Table
 from tilewright.api.calibrating import CalibrationResult, Progress, calibrate, outdated
 from tilewright.cli import options as opt
 from tilewright.cli.console import progress_line, results
-from tilewright.machine.calibration import NESTS, STEPS
+from tilewright.machine.calibration import NESTS, STEPS, TIMES
 
 commands = typer.Typer()
 
@@ -41,6 +41,10 @@ def calibrate_command(
     steps: Annotated[
         bool,
         typer.Option("--steps", help="Measures only steps that are fused behind kernels, which were measured before."),
+    ] = False,
+    times: Annotated[
+        bool,
+        typer.Option("--times", help="Measures only what it takes to start transfers of DMAs and to wait for them."),
     ] = False,
     engine: Annotated[
         list[str] | None,
@@ -72,8 +76,8 @@ def calibrate_command(
     """Layers of random sizes are made from what operators and kernels declare, built and run on that simulator. The
     coefficients of the terms in a kernel's header are solved from these, and written to `calibration.json` with the
     errors for layers that were held out. Cycles of operations in loop nests are measured likewise, on layers that no
-    kernel fits, then those of steps behind kernels, and what starts of engines beside the cores take. With `--check`
-    the exit status is 1 where something is out of date.
+    kernel fits, then those of steps behind kernels, and what starts of engines beside the cores take. What transfers
+    take is seen in programs that do nothing else. With `--check` the exit status is 1 where something is out of date.
 
     `tilewright calibrate --platform siracusa` measures loop nests, all kernels and steps behind them
 
@@ -93,7 +97,7 @@ def calibrate_command(
             kernels=own,
             ops=ops,
             names=kernel or (),
-            parts=[part for part, wanted in ((NESTS, nests), (STEPS, steps)) if wanted],
+            parts=[part for part, wanted in ((NESTS, nests), (STEPS, steps), (TIMES, times)) if wanted],
             engines=engine or (),
             seed=seed,
             output=output,

@@ -28,6 +28,8 @@ STEPS = "steps behind kernels"
 """The same of steps that are fused behind kernels."""
 ENGINE = "engine "
 """What the names of their parts begin with that are of engines beside the cores."""
+TIMES = "times"
+"""The part of what it takes to start transfers and to wait for them, and of what else programs for that show."""
 START_TERMS = ("fork", "begin")
 """What is measured of these, as in descriptions of machines."""
 COMPILER = "compiler"
@@ -35,7 +37,7 @@ COMPILER = "compiler"
 
 
 class Calibration(Struct, frozen=True):
-    """Of one kernel on one platform, of loop nests, of steps behind kernels, or of starts of an engine."""
+    """Of one kernel on one platform, of loop nests, of steps behind kernels, of starts of an engine, or of times."""
 
     key: Mapping[str, str]
     """What it was measured with: sources, flags, timing and compiler."""
@@ -75,15 +77,16 @@ def read_calibrations(platform: str, folder: Path, own: Iterable[Path], files: I
     return MappingProxyType(found)
 
 
-def read_engines(platform: str, folder: Path) -> Calibrations:
-    """What was measured of engines beside the cores, by their names."""
+def read_own(platform: str, folder: Path) -> Calibrations:
+    """What was measured of a machine itself, and of none that is like it: times, and starts of engines."""
     found = _read(folder / FILE, platform).items()
-    return MappingProxyType({name.removeprefix(ENGINE): one for name, one in found if name.startswith(ENGINE)})
+    return MappingProxyType({name: one for name, one in found if name == TIMES or name.startswith(ENGINE)})
 
 
-def started(engines: Calibrations) -> dict[str, float]:
-    """What they say of starts of engines, by engine and term."""
-    return {f"{name}.{term}": cycles for name, one in engines.items() for term, cycles in one.terms.items()}
+def times_of_own(own: Calibrations) -> dict[str, float]:
+    """What they say, by links and engines: `mchan.issue`."""
+    parts = {name: f"{name.removeprefix(ENGINE)}." if name.startswith(ENGINE) else "" for name in own}
+    return {f"{parts[name]}{term}": cycles for name, one in own.items() for term, cycles in one.terms.items()}
 
 
 def measured(calibrations: Calibrations) -> dict[str, float]:

@@ -58,16 +58,16 @@ class Link(Part, frozen=True):
     name: str = field(name=NAME)
     between: tuple[str, str]
     """The two memories."""
-    setup: Whole
-    """Cycles before the first byte of a transfer."""
     bytes_per_cycle: Annotated[float, Meta(gt=0, le=1e18)]
     """Bytes that it copies in a cycle."""
     rank: Annotated[int, Meta(ge=1, le=MOST_RANK)]
     """Dimensions of one transfer; loops around it do the rest."""
+    setup: Number = 0.0
+    """Cycles before the first byte of a transfer."""
     run: Number = 0.0
     """Cycles that a run of bytes takes at least, however short."""
-    issue: Whole = 0
-    """Cycles of a core to start a transfer and to wait for it, in which it computes nothing."""
+    issue: Number = 0.0
+    """Cycles of a core to start a transfer, in which it computes nothing."""
     queue: Whole = 0
     """How many transfers wait in it at most, each way: a core that starts one more waits until one of them begins. Any
     number where nothing is said."""
@@ -94,6 +94,8 @@ class Link(Part, frozen=True):
     again: Whole = 0
     """Cycles of such code at each step, to start transfers and to hand them on, where several nodes run in between and
     take its places in the caches."""
+    issue_rows: Number = 0.0
+    """Cycles of a core to start a transfer of several runs of bytes, besides those of one."""
 
 
 class Channel(Struct, frozen=True):

@@ -13,7 +13,7 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from tilewright.machine.calibration import NESTS, STEPS
+from tilewright.machine.calibration import ENGINE, NESTS, STEPS, TIMES
 from tilewright.machine.kernel import Kernel
 from tilewright.machine.target import Target
 
@@ -41,6 +41,19 @@ def engine_key(platform: Target, engine: str) -> dict[str, str]:
     code = {path.name: _code(path.read_text()) for path in _files(platform, *paths)}
     device = platform.device(engine)
     return {"sources": _digest(code, dict(device.settings) if device is not None else None), **_machine_key(platform)}
+
+
+CODE = (".c", ".S", ".c.in")
+"""Ends of names of a runtime's files that are compiled."""
+
+
+def times_key(platform: Target) -> dict[str, str]:
+    """The same of times: all code of the runtime, and the settings of all devices."""
+    first = [path for name, path in platform.runtime.items() if name.endswith(CODE)]
+    code = {path.name: _code(path.read_text()) for path in _files(platform, *first)}
+    timing = next(iter(platform.timings.values()))
+    devices = {name: dict(device.settings) for name, device in timing.devices.items()}
+    return {"sources": _digest(code), "devices": _digest(devices), **_machine_key(platform)}
 
 
 def _machine_key(platform: Target) -> dict[str, str]:
@@ -82,11 +95,20 @@ def _stale_operations(platform: Target, part: str, more: Mapping[str, str]) -> t
 
 def stale_engine(platform: Target, engine: str, more: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
     """The same of starts of an engine."""
-    found = platform.engine_calibrations.get(engine)
+    found = platform.own_calibrations.get(f"{ENGINE}{engine}")
     if found is None:
         return ("it was never calibrated",)
     key = {**engine_key(platform, engine), **more}
     return tuple(f"its {name} changed" for name, value in key.items() if found.key.get(name) != value)
+
+
+def stale_times(platform: Target, more: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
+    """The same of times; where they were never measured, its description says them."""
+    found = platform.own_calibrations.get(TIMES)
+    if found is None:
+        return ()
+    key = {**times_key(platform), **more}
+    return tuple(f"their {name} changed" for name, value in key.items() if found.key.get(name) != value)
 
 
 def warnings(platform: Target, kernels: Iterable[Kernel | None]) -> tuple[str, ...]:
@@ -104,7 +126,8 @@ def warnings(platform: Target, kernels: Iterable[Kernel | None]) -> tuple[str, .
     )
     if any(kernel and any("FUSED" in text for text in kernel.terms.values()) for kernel in used.values()):
         reasons["--steps"] = stale_steps(platform)
-    parts = {"--nests": NESTS, "--steps": STEPS}
+    reasons["--times"] = stale_times(platform)
+    parts = {"--nests": NESTS, "--steps": STEPS, "--times": "transfers"}
     return tuple(
         f"predicted cycles of {parts.get(how) or how.split()[1]} are not to be relied on: "
         f"{' and '.join(why)}; run `tilewright calibrate --platform {platform.name} {how}`"

@@ -21,8 +21,8 @@ from tilewright.machine.calibration import (
     behind,
     measured,
     read_calibrations,
-    read_engines,
-    started,
+    read_own,
+    times_of_own,
 )
 from tilewright.machine.kernel import Kernel
 from tilewright.machine.kernel_files import PLATFORMS, files_of, first_of_each_name, kernel_files
@@ -131,8 +131,8 @@ class Target(Machine, frozen=True):
     """How many cycles a unit of time may be, where that is not the cycle."""
     calibrations: Calibrations = field(default_factory=lambda: MappingProxyType({}))
     """What was measured of kernels whose headers have terms."""
-    engine_calibrations: Calibrations = field(default_factory=lambda: MappingProxyType({}))
-    """What was measured of starts of engines beside the cores, by their names."""
+    own_calibrations: Calibrations = field(default_factory=lambda: MappingProxyType({}))
+    """What was measured of times and of starts of engines beside the cores, by the names of these parts."""
     measured_as: Target | None = None
     """The machine on which that was measured, where it is another one."""
     allowed: tuple[str, ...] = ()
@@ -418,19 +418,19 @@ def _measured(described: Target, extra_kernels: tuple[Path, ...], other: Target 
     kernels = described.kernels
     assert isinstance(kernels, Kernels)
     calibrations = read_calibrations((other or described).name, described.folder, extra_kernels, kernels.files)
-    engines = read_engines(described.name, described.folder)
+    own = read_own(described.name, described.folder)
     times = {**described.operations, **measured(calibrations)}
     found = replace(
         described,
         kernels=kernels.measured({name: calibration.terms for name, calibration in calibrations.items()}),
         operations=MappingProxyType({}),
         calibrations=calibrations,
-        engine_calibrations=engines,
+        own_calibrations=own,
     )
     # Nothing where nothing was measured, so that operations of loop nests have their usual cycles.
     found = with_times(found, {**_code_lines(found), **times} if times else {})
     found = replace(found, fused=behind(calibrations, found.operations))
-    return with_times(found, started(engines))
+    return with_times(found, times_of_own(own))
 
 
 def _check_copies(machine: Mapping[str, Any], source: Source) -> None:
@@ -457,14 +457,18 @@ def _code_lines(platform: Target) -> dict[str, float]:
 
 
 def with_times(platform: Target, times: Mapping[str, float]) -> Target:
-    """A platform with other cycles: of operations, or of engines by their names, such as `cluster.fork`."""
-    engines = dict(platform.engines)
-    own = {name: time for name, time in times.items() if name.partition(".")[0] in engines}
-    for name, time in own.items():
-        engine, _, key = name.partition(".")
-        engines[engine] = structs.replace(engines[engine], **{key: time})
-    operations = {**platform.operations, **{name: time for name, time in times.items() if name not in own}}
-    return replace(platform, engines=MappingProxyType(engines), operations=MappingProxyType(operations))
+    """A platform with other cycles: of operations, or of engines and links by their names, such as `cluster.fork`."""
+    engines, links, operations = dict(platform.engines), dict(platform.links), dict(platform.operations)
+    for name, time in times.items():
+        part, _, key = name.partition(".")
+        if key and part in engines:
+            engines[part] = structs.replace(engines[part], **{key: time})
+        elif key and part in links:
+            links[part] = structs.replace(links[part], **{key: time})
+        else:
+            operations[name] = time
+    made = (MappingProxyType(engines), MappingProxyType(links), MappingProxyType(operations))
+    return replace(platform, engines=made[0], links=made[1], operations=made[2])
 
 
 def _place(folder: Path, name: str) -> Path:

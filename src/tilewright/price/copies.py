@@ -82,7 +82,11 @@ def transfer(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Link], *, st
 def issued(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Link]) -> Array:
     """Cycles to start such a transfer, over classes."""
     empty = np.asarray(grid.elements(box)) == 0
-    counts = sum((descriptors(grid, box, kind.shape, dma.rank) * float(dma.issue) for dma in dmas), 0.0)
+    counts: Value | float = 0.0
+    for dma in dmas:
+        commands = descriptors(grid, box, kind.shape, dma.rank)
+        by_rows = np.asarray(descriptors(grid, box, kind.shape, 1)) > commands
+        counts = counts + commands * (dma.issue + dma.issue_rows * by_rows)
     return grid.product([]) * np.where(empty, 0.0, counts)
 
 

@@ -175,6 +175,13 @@ class Profiler:
             self._count(groups, [n for n, h in enumerate(harts.tolist()) if h == hart], addresses.tolist(), columns)
         return tuple(groups)
 
+    def driven(self) -> tuple[tuple[int, MarkPlace], ...]:
+        """When the core that drives came to each mark, in order."""
+        times, harts, addresses, _ = self._simulator.native.take_passages()
+        own = harts == self._driver
+        passed = zip(times[own].tolist(), addresses[own].tolist(), strict=True)
+        return tuple((time, place) for time, address in passed for place in self._places[address])
+
     def _walk(self, hart: int, times: Any, harts: Any, addresses: Any, walk: Walk) -> Walk:
         own = harts == hart
         for time, address in zip(times[own].tolist(), addresses[own].tolist(), strict=True):
