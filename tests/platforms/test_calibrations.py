@@ -34,7 +34,7 @@ ABOVE = {
     "mempool": """attention conv2d_f32 cumprod_int cumsum_int depthwise_s8 irotary layer_norm_grad
         linear_attention matmul_f32 matmul_packed_f32 matmul_packed_s8 matmul_s8 skip_layer_normalization
         softmax_f64 softmax_grad sumpool_s8 topk loop_nests""",
-    "snitch": """averagepool_f32 conv2d_f32 conv2d_pairs_f32 conv2d_s8 cumprod_int cumsum_float depthwise_f32
+    "snitch": """averagepool_f32 conv2d_f32 conv2d_s8 cumprod_int cumsum_float depthwise_f32
         depthwise_s8 dynamic_quantize layernorm_f32 matmul_f32 matmul_packed_s8 matmul_s8 maxpool_pairs_f32
         rmsnorm_f32 topk""",
 }
