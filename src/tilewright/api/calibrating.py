@@ -23,7 +23,7 @@ from tilewright.api.bench import Bench, BenchRun, Progress, compiler_of, quantil
 from tilewright.api.calibrating_engines import measured_engine
 from tilewright.api.calibrating_nests import measured_nests
 from tilewright.api.calibrating_steps import measured_steps
-from tilewright.api.calibrating_times import measured_times, shown
+from tilewright.api.calibrating_times import measured_times
 from tilewright.api.sampled_layers import SampledLayer, draw_layers
 from tilewright.core.plan import Group, NodeWork
 from tilewright.errors import TilewrightError
@@ -112,7 +112,7 @@ def calibrate(
 ) -> tuple[CalibrationResult, ...]:
     """Measures what a platform's programs take and writes it: beside a user's own kernels, else beside the platform's.
 
-    Loop nests, all kernels, times and what was measured before of steps and starts of engines, or only some `parts`
+    Loop nests, all kernels and what was measured before of times, steps and starts of engines, or only some `parts`
     (`NESTS`, `STEPS`, `TIMES`), the `engines` or kernels that are named, or a user's own kernels. Kernels are measured
     behind nests, and the rest by what is known of these: each part is written as it is done, whole.
     """
@@ -143,10 +143,8 @@ def calibrate(
         write_calibrations(output or machine.folder, name, {part: found})
         results.append(CalibrationResult(part, found))
 
-    if TIMES in parts or (not some and machine.timings and any(shown(own, link) for link in own.links.values())):
-        found = measured_times(own, progress)
-        write_calibrations(output or machine.folder, own.name, {TIMES: found})
-        results.append(CalibrationResult(TIMES, found))
+    if TIMES in parts or (TIMES in own.own_calibrations and not some):
+        measure(TIMES, partial(measured_times, progress=progress), own.name)
     if STEPS in parts or (STEPS in machine.calibrations and not some):
         measure(STEPS, partial(measured_steps, seed=seed, progress=progress), machine.name)
     for name in chosen:

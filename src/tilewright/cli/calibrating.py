@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -19,10 +20,10 @@ from tilewright.machine.calibration import NESTS, STEPS, TIMES
 commands = typer.Typer()
 
 
-@commands.command("calibrate")
-@opt.flat
-def calibrate_command(
-    *,
+@dataclass(frozen=True)
+class Measured:
+    """What is to be measured; all of it where nothing is named."""
+
     kernel: Annotated[
         list[str] | None,
         typer.Option(
@@ -31,21 +32,21 @@ def calibrate_command(
             help="A kernel to measure; all with terms, or all of --kernels, where none is named. May be repeated.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     nests: Annotated[
         bool,
         typer.Option(
             "--nests", help="Measures only loop nests, which are printed where no kernel fits; else kernels, too."
         ),
-    ] = False,
+    ] = False
     steps: Annotated[
         bool,
         typer.Option("--steps", help="Measures only steps that are fused behind kernels, which were measured before."),
-    ] = False,
+    ] = False
     times: Annotated[
         bool,
         typer.Option("--times", help="Measures only what it takes to start transfers of DMAs and to wait for them."),
-    ] = False,
+    ] = False
     engine: Annotated[
         list[str] | None,
         typer.Option(
@@ -54,7 +55,18 @@ def calibrate_command(
             help="Measures what it takes to start work on an engine beside the cores. May be repeated.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
+
+    @property
+    def parts(self) -> list[str]:
+        return [part for part, named in ((NESTS, self.nests), (STEPS, self.steps), (TIMES, self.times)) if named]
+
+
+@commands.command("calibrate")
+@opt.flat
+def calibrate_command(
+    *,
+    measured: Measured,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, max=opt.LARGEST, help="Chooses the layers.")] = 0,
     output: Annotated[
         Path | None,
@@ -89,16 +101,16 @@ def calibrate_command(
     """
     own, ops = tuple(code.kernels), tuple(code.ops)
     if check:
-        _check(outdated(code.platform, own, ops, kernel or ()), as_json=as_json)
+        _check(outdated(code.platform, own, ops, measured.kernel or ()), as_json=as_json)
         return
     with _progress(quiet=as_json) as progress:
         found = calibrate(
             code.platform,
             kernels=own,
             ops=ops,
-            names=kernel or (),
-            parts=[part for part, wanted in ((NESTS, nests), (STEPS, steps), (TIMES, times)) if wanted],
-            engines=engine or (),
+            names=measured.kernel or (),
+            parts=measured.parts,
+            engines=measured.engine or (),
             seed=seed,
             output=output,
             progress=progress,

@@ -85,7 +85,7 @@ class _Judge(Struct, frozen=True, eq=False):
     def loss(self, logits: Array) -> float:
         """The share of bits that a text takes more when its tokens are guessed by other logits."""
         more = (np.exp(self.logs) * (self.logs - _logs(logits))).sum(axis=-1).mean() / log(2)
-        return float(more) / self.bits
+        return float(more) / max(self.bits, 1e-9)  # a model may be certain of every token
 
 
 def _judge(model: Checkpoint) -> _Judge:

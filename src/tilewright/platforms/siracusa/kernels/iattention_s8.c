@@ -87,7 +87,7 @@ TW_APART int iattention_s8_scores(const int8_t *q, const int8_t *k, int row, int
  * weights are zeros for what has been added before. */
 TW_APART void iattention_s8_sums(const uint8_t *weights, const int8_t *v, int row, int count, int words,
                                  int32_t *sums) {
-    uint32_t last = 0;
+    uint32_t last = 0; /* sums begin with the same value: "+&r" keeps them out of its register */
     TW_UNROLL_BY(1)
     for (int l = count & ~3; l < count; l++)
         last = last >> 8 | (uint32_t)weights[l] << 24;
