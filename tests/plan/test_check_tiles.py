@@ -434,3 +434,13 @@ def test_operands_walked_by_strides_need_not_be_dense() -> None:
     checked(with_kernel(cut, 0, strided=("X", "Y")))
     with pytest.raises(PlanError, match=r"of 'a' \(Y\) is not dense"):
         checked(with_kernel(cut, 0, strided=("X",)))
+
+
+def test_kernels_take_parts_of_the_sizes_that_they_ask_for() -> None:
+    """Of 8 columns, cores get 3, 3 and 2."""
+    cut = with_kernel(kernel_cut([("OH", 4, 2)], "OW", 3), 0, strided=("X", "Y"))
+    checked(with_kernel(cut, 0, when={"OW": ">= 2"}))
+    with pytest.raises(PlanError, match="it asks for OW >= 3, where OW is 2"):
+        checked(with_kernel(cut, 0, when={"OW": ">= 3"}))
+    with pytest.raises(PlanError, match="it asks for OW % OH == 0 or OH > 4, where"):
+        checked(with_kernel(cut, 0, when={"OW": "OW % OH == 0 or OH > 4"}))

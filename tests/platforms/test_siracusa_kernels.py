@@ -94,6 +94,13 @@ def test_products_with_columns_one_behind_another() -> None:
     assert_right(b.graph(*outputs), "matmul_along_s8")
 
 
+def test_the_last_core_gets_as_many_columns_as_the_kernel_wants() -> None:
+    """Fewer than four would begin with columns of the core before it: a race that the checks tell."""
+    b = Builder()
+    product = b.op("MatMul", b.input("a", "int8[2,1,112]"), b.input("b", "int8[2,242,112]"), transB=1)
+    assert_right(b.graph(requantised(b, product)), "matmul_along_s8", l1=229_376)
+
+
 def test_products_of_one_row() -> None:
     b = Builder()
     outputs: list[str] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
+from itertools import product
 from math import lcm
 from types import MappingProxyType
 
@@ -319,19 +320,22 @@ def lies_in(a: Span, b: Span) -> bool:
 
 
 def conditions(grid: Grid, position: int, mine: Task, asked: Rules, split: str, chunk: Value) -> Value:
-    """Whether the kernel takes what a core gets of the largest and of the smallest tile, for each tiling."""
+    """Whether the kernel takes what each core gets of the largest and of the smallest tile, for each tiling."""
     result: Value = np.asarray(True)
     if not asked.asks:
         return result
-    for short in ((), range(grid.rank)):
-        names = tile_names(grid, position, mine, split, chunk, short)
+    for short, last in product(((), range(grid.rank)), (False, True) if split else (False,)):
+        names = tile_names(grid, position, mine, split, chunk, short, last=last)
         for name, text in asked.asks:
             result = result & condition(name, text, names)
     return result
 
 
-def tile_names(grid: Grid, position: int, mine: Task, split: str, chunk: Value, short: Sequence[int] = ()) -> Names:
-    """Names of what a core gets of the largest tile, or along loops in `short` of the smallest, for each tiling."""
+def tile_names(
+    grid: Grid, position: int, mine: Task, split: str, chunk: Value, short: Sequence[int] = (), *, last: bool = False
+) -> Names:
+    """Names of what a core gets of the largest tile, or along loops in `short` of the smallest, for each tiling; with
+    `last` of what is left for the last core that gets any."""
     ranges = grid.projection.ranges[position]
 
     def pick(span: Span) -> Value:
@@ -341,7 +345,8 @@ def tile_names(grid: Grid, position: int, mine: Task, split: str, chunk: Value, 
     domain = mine.domain
     sizes: dict[str, Value] = {n: pick(ranges[n]) if n in ranges else size for n, size in domain.dims.items()}
     if split:
-        sizes[split] = np.minimum(sizes[split], chunk)
+        size = sizes[split]
+        sizes[split] = size - (size - 1) // chunk * chunk if last else np.minimum(size, chunk)
 
     def extent(operand: str, axis: int) -> Value:
         found = domain.access[operand][axis]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import product as combinations
+from math import prod
 
 import numpy as np
 
 from tilewright.core.domain import Affine, Domain, Whole
 from tilewright.core.graph import Graph
-from tilewright.core.op import call_node
+from tilewright.core.matching import told_names
+from tilewright.core.op import Call, call_node
 from tilewright.core.plan import Choice, NodeWork
 from tilewright.core.tiles import Use, walked
-from tilewright.machine.kernel import Kernel, Number, formula, holds, packing
+from tilewright.machine.kernel import Kernel, Number, formula, holds, packing, predicate
 from tilewright.plan.validator.groups import Opened
 from tilewright.plan.validator.regions import Box, Interval, Values, everywhere, extents, most, touched, whole
 
@@ -36,6 +39,7 @@ def work_problems(opened: Opened, position: int, graph: Graph, choice: Choice, c
             *_epilogue(opened, position, ranges),
             *_uncut(kernel, domain, ranges),
             *_scratch(graph, opened, position, kernel, ranges),
+            *_asked(call_node(graph, opened.members[position].node), kernel, domain, ranges),
             *(_kept(opened, position, kernel) if kernel.keeps_sums else _sums(graph, opened, position)),
         )
         yield from (f"{where}, kernel {kernel.where}: {reason}" for reason in found)
@@ -180,6 +184,35 @@ def _scratch(
         return
     if work.scratch_bytes < needed:
         yield f"{work.scratch_bytes} bytes of scratch, its largest part needs {needed}"
+
+
+def _asked(call: Call, kernel: Kernel, domain: Domain, ranges: Mapping[str, Interval]) -> Iterator[str]:
+    """Every part has the sizes that the kernel asks for."""
+    known = told_names(call)
+    sizes: dict[str, Values] = {n: ranges[n].size if n in ranges else size for n, size in domain.dims.items()}
+    for name, condition in kernel.when.items():
+        words = {name, *_NAME.findall(condition)}
+        used = {part for word in words for part in domain.products.get(word, (word,)) if part in sizes}
+        if not used & ranges.keys() or words - used - known.keys() - domain.products.keys() - {"and", "or", "not"}:
+            # What depends on how a tile is bound is not known here.
+            continue
+        for part in _parts({dim: sizes[dim] for dim in used}):
+            whole_parts = {n: prod(part[p] for p in parts) for n, parts in domain.products.items() if n in words}
+            if all(part.values()) and not holds(name, condition, {**known, **part, **whole_parts}):
+                found = ", ".join(f"{dim} is {size}" for dim, size in part.items())
+                yield f"it asks for {predicate(name, condition)}, where {found}"
+                break
+
+
+def _parts(sizes: Mapping[str, Values]) -> Iterator[dict[str, int]]:
+    """The sizes that there are together, at some step, of some core."""
+    arrays = np.broadcast_arrays(*(np.asarray(size) for size in sizes.values()))
+    rows = np.unique(np.stack([array.reshape(-1) for array in arrays], axis=1), axis=0)
+    for row in rows.tolist():
+        yield dict(zip(sizes, row, strict=True))
+
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def _kept(opened: Opened, position: int, kernel: Kernel) -> Iterator[str]:
