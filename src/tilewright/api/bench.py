@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from math import inf
 from pathlib import Path
 
@@ -13,18 +14,22 @@ from tilewright.api.sampled_layers import SampledLayer, network
 from tilewright.codegen import build, lower, project_files, project_in
 from tilewright.codegen.build import build_drivers
 from tilewright.codegen.project import compiler_version, drivers
+from tilewright.core.graph import Array, Graph, TensorType
 from tilewright.core.plan import Plan
+from tilewright.core.program import Program
 from tilewright.errors import TilewrightError
 from tilewright.machine.target import Sizes, Target, resize
 from tilewright.passes import LAST, run_pipeline
 from tilewright.plan import PlanOptions, plan
-from tilewright.sim.chip import run_on_chip
-from tilewright.sim.marks import GroupProfile
+from tilewright.sim.chip import Chip, run_on_chip
+from tilewright.sim.marks import GroupProfile, MarkPlace, Profiler
 from tilewright.sim.qemu import profile_flags, run_in_qemu
 
 Random = np.random.Generator
 Progress = Callable[[str, int, int], None]
 """Is told what is measured, and how many of its programs have run, of how many."""
+Passage = tuple[int, MarkPlace]
+"""When a core came to a mark."""
 
 SHARES = (0.15, 0.05, 4, 0.4, 0.1)
 """What a program has of the cores' memory, as a share of the bytes of its middle layer: less makes more steps."""
@@ -84,10 +89,16 @@ class Bench:
         self._folder = folder
         self._objects: tuple[str, ...] = ()
 
-    def run(
-        self, platform: Target, layers: Sequence[SampledLayer], number: int, most: float = inf, engine: str = ""
-    ) -> BenchRun | None:
-        """A program of layers; none where they do not fit the machine, or take more than `most` cycles.
+    def run(self, platform: Target, layers: Sequence[SampledLayer], number: int, most: float = inf) -> BenchRun | None:
+        """A program of layers, as it ran; none where there is no plan."""
+        planned = self.planned(platform, layers, number, most)
+        return None if planned is None else BenchRun(planned, self._groups(planned, layers))
+
+    @staticmethod
+    def planned(
+        platform: Target, layers: Sequence[SampledLayer], number: int, most: float = inf, engine: str = ""
+    ) -> Plan | None:
+        """A plan of layers; none where they do not fit the machine, or take more than `most` cycles.
 
         Its number decides how many cores it has, and how much memory. Where it is for another engine than the cores,
         that has one step's work at a time.
@@ -106,23 +117,41 @@ class Bench:
                 continue
             if (planned.schedule is None) != platform.whole or (planned.schedule and planned.schedule.cycles > most):
                 return None
-            return BenchRun(planned, self._groups(planned, layers))
+            return planned
         return None
 
+    def marks(self, planned: Plan, program: Program, layers: Sequence[SampledLayer]) -> tuple[Passage, ...]:
+        """When the core that drives came to each mark of a program of a plan."""
+        inputs, kinds = _ports(planned.graph, layers)
+        with self._built(planned.platform, program) as executable:
+            chip = Chip(executable, len(inputs), kinds, planned.platform, steps=1)
+            profiler = Profiler(chip.simulator, planned.platform)
+            chip.run(inputs)
+            return profiler.driven()
+
     def _groups(self, planned: Plan, layers: Sequence[SampledLayer]) -> tuple[GroupProfile, ...]:
-        platform, graph = planned.platform, planned.graph
-        program = lower(planned)
+        platform, program = planned.platform, lower(planned)
+        inputs, kinds = _ports(planned.graph, layers)
+        with self._built(platform, program) as executable:
+            if platform.qemu:
+                return run_in_qemu(executable, inputs, kinds, platform, program.parts).parts
+            return run_on_chip(executable, inputs, kinds, platform, profile=True).groups
+
+    @contextmanager
+    def _built(self, platform: Target, program: Program) -> Generator[Path]:
+        """A program's executable, as long as it is needed."""
         files = project_files([program], platform)
         if not self._objects:
-            with project_in(None, files, graph.name) as project:
-                self._objects = build_drivers(project, platform, graph.name, self._folder)
+            with project_in(None, files, program.name) as project:
+                self._objects = build_drivers(project, platform, program.name, self._folder)
         marked = profile_flags(program.parts) if platform.qemu else ()
-        fed = {name: array for layer in layers for name, array in layer.fed.items()}
-        inputs, kinds = [fed[name] for name in graph.inputs], [graph.types[name] for name in graph.outputs]
         own = {name: data for name, data in files.items() if name not in drivers(platform)}
-        with project_in(None, own, graph.name) as project:
+        with project_in(None, own, program.name) as project:
             # Nobody looks at lines of these programs, and their code is the same without.
-            built = build(project, platform, graph.name, flags=(*self._objects, *marked, "-g0"))
-            if platform.qemu:
-                return run_in_qemu(built.executable, inputs, kinds, platform, program.parts).parts
-            return run_on_chip(built.executable, inputs, kinds, platform, profile=True).groups
+            yield build(project, platform, program.name, flags=(*self._objects, *marked, "-g0")).executable
+
+
+def _ports(graph: Graph, layers: Sequence[SampledLayer]) -> tuple[list[Array], list[TensorType]]:
+    """What a program of layers is given, and the types of its results."""
+    fed = {name: array for layer in layers for name, array in layer.fed.items()}
+    return [fed[name] for name in graph.inputs], [graph.types[name] for name in graph.outputs]

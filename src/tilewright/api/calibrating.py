@@ -298,10 +298,11 @@ def observed(ran: BenchRun) -> list[Observation]:
     """What was seen of each group in which the kernel ran alone."""
     planned, caches = ran.plan, ran.plan.platform.qemu is None
     found: list[Observation] = []
-    for group, profile in measured_groups(ran):
+    groups = measured_groups(ran)
+    for group, profile in groups:
         cycles = [tile.kernel for tile in profile.tiles] or [profile.cycles]
         terms = group_terms(planned.graph, planned.platform, planned.choices, group)
-        found.append(Observation(terms, cycles[0], sum(cycles[1:]), not found, len(cycles), caches))
+        found.append(Observation(terms, cycles[0], sum(cycles[1:]), not found, len(groups) > 1, len(cycles), caches))
     return found
 
 

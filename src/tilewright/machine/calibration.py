@@ -30,7 +30,7 @@ ENGINE = "engine "
 """What the names of their parts begin with that are of engines beside the cores."""
 TIMES = "times"
 """The part of what it takes to start transfers and to wait for them, and of what else programs for that show."""
-START_TERMS = ("fork", "begin")
+START_TERMS = ("fork", "begin", "go")
 """What is measured of these, as in descriptions of machines."""
 COMPILER = "compiler"
 """The part of a key that costs a call of the compiler, so that planning does not ask for it."""
@@ -52,11 +52,14 @@ class Calibration(Struct, frozen=True):
     """Cycles more of these where something is fused behind it."""
     again: float = 0.0
     """What is left of both where the same code ran before."""
+    several: float = 0.0
+    """Cycles more of the first call where others call the same code, which is for all of them then."""
 
     def operations(self, name: str) -> dict[str, float]:
         """Its part of a platform's `operations`."""
-        begin = {f"begin {name}": self.begin, f"begin {name} fused": self.begin + self.fused}
-        return {**begin, f"again {name}": self.again}
+        begin = self.begin + self.several
+        more = {f"again {name}": self.again, f"several {name}": self.several}
+        return {f"begin {name}": begin, f"begin {name} fused": begin + self.fused, **more}
 
 
 PARTS = (NESTS, STEPS)
@@ -146,11 +149,12 @@ def _calibration(part: Mapping[str, Any]) -> Calibration:
     )
 
 
-FIRST_CALL = ("begin", "fused", "again")
+FIRST_CALL = ("begin", "fused", "again", "several")
 """What only kernels have."""
 
 
 def _plain(found: Calibration) -> dict[str, Any]:
-    first = {name: getattr(found, name) for name in FIRST_CALL if found.begin or found.again}
+    values = {name: getattr(found, name) for name in FIRST_CALL}
+    first = values if any(values.values()) else {}
     counts = {"shapes": found.shapes, "held_out": dict(found.held_out)}
     return {"key": dict(found.key), "terms": dict(found.terms), **first, **counts}

@@ -162,17 +162,13 @@ class Engine(Part, frozen=True, kw_only=True, tag_field="kind"):
     takes: tuple[Offload, ...] = ()
     """The operators that it takes, where it works beside the cores that run programs."""
     fork: Whole = 0
-    """Cycles to start work on all cores and wait for it; of a device, to start a step's jobs and to see their end."""
+    """Cycles to start work on all cores and wait for it; of a device, to start a step's jobs."""
     begin: Whole = 0
     """Cycles more of a kernel with a hook, or a device, that first runs in a group: its code comes into the caches."""
     peak: Number = 0.0
     """Multiply-accumulates of bytes that one core, or the device, does in a cycle at best; 0 where nobody says."""
-    turn: Whole = 0
-    """Cycles of a device between jobs of two steps, besides those to describe one."""
-    uneven: Whole = 0
-    """Cycles more between jobs of several loops where tiles differ in size."""
-    queue: Whole = 0
-    """Cycles that code takes more to come into caches if it queues a step's jobs while those of another one run."""
+    go: Whole = 0
+    """Cycles to let a device begin with a job that was described before."""
     slows: Number = 0.0
     """Cycles that cores wait for memory in each cycle of a device beside them."""
 

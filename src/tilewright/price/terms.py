@@ -21,9 +21,10 @@ from tilewright.price.tasks import Task, task
 from tilewright.price.tiles import kernel_names, part_sizes
 from tilewright.price.transfers import due
 
-BEGIN, FUSED, AGAIN = "begin", "fused", "again"
-"""What the first call of a kernel takes more: always, where something is fused behind it, and where it ran before."""
-FIRST_CALL = (BEGIN, FUSED, AGAIN)
+BEGIN, FUSED, AGAIN, SEVERAL = "begin", "fused", "again", "several"
+"""What the first call of a kernel takes more: always, where something is fused behind it, where it ran before, and where
+there are several calls, whose code is for all of them."""
+FIRST_CALL = (BEGIN, FUSED, AGAIN, SEVERAL)
 
 
 class Terms(Struct, frozen=True, eq=False):
@@ -109,6 +110,8 @@ class Observation(Struct, frozen=True, eq=False):
     """At all others together."""
     cold: bool
     """Whether no layer before it ran the same kernel."""
+    several: bool
+    """Whether others of its program run it."""
     steps: int
     caches: bool = True
     """Whether cycles were seen, in which code comes into caches. Instructions are as many at a first call."""
@@ -116,7 +119,8 @@ class Observation(Struct, frozen=True, eq=False):
     def rows(self, coefficients: Array) -> tuple[tuple[Array, float], ...]:
         """Numbers of terms and of first calls, with the cycles that they took."""
         first, others = self.terms.sums(coefficients)
-        kind = np.array([self.cold, self.cold and self.terms.fused, not self.cold], float) * self.caches
+        kinds = (self.cold, self.cold and self.terms.fused, not self.cold, self.cold and self.several)
+        kind = np.array(kinds, float) * self.caches
         start = self.terms.start
         found = [(np.concatenate([first, kind]), self.first - start - self.terms.steps * self.cold)]
         if self.steps > 1:

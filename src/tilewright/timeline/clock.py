@@ -95,6 +95,8 @@ class Start:
     issue: float
     cycles: float
     label: Label = dataclasses.field(default=Label("compute", ""), compare=False)
+    described: float = 0.0
+    """Cycles of the driver before `issue`, which it spends before the waits that the job comes behind."""
 
 
 class Await(Struct, frozen=True):
@@ -134,11 +136,13 @@ State = tuple[
     tuple[tuple[str, float, float], ...],
     tuple[tuple[str, tuple[float, ...]], ...],
     Await | None,
+    float,
 ]
 """When lanes are free, when requests may be made, when transfers are complete and what is left to do for them, when the
 last jobs and those before them are, and when commands in queues begin: all from now on, and only what lies in the
-future. Then the wait for an engine that a group ends with, where nothing has been done behind it yet."""
-START: State = ((), (), (), (), (), None)
+future. Then the wait for an engine that a group ends with, where nothing has been done behind it yet, and for how long
+the driver has done nothing but wait."""
+START: State = ((), (), (), (), (), None, 0.0)
 
 
 class Clock(Struct):
@@ -154,6 +158,8 @@ class Clock(Struct):
     jobs: dict[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
     queued: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
     ended: Await | None = None
+    idle: float = 0.0
+    """For how long the driver has done nothing but wait."""
     busy: dict[str, float] = field(default_factory=dict[str, float])
     moved: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -171,7 +177,9 @@ class Clock(Struct):
                     self._issue(statement, step)
                 case Wait():
                     at, passing = self.done.pop(statement.channel, (-inf, 0.0))
-                    self.now = max(self.now + statement.cycles, at + statement.wake) + passing
+                    self._wait(statement.cycles, at + statement.wake)
+                    if passing:
+                        self.now, self.idle = self.now + passing, 0.0
                 case Work():
                     self._work(statement, step)
                 case Start():
@@ -183,13 +191,20 @@ class Clock(Struct):
                 case Await():
                     self._await(statement)
                 case Spend():
-                    self.now += statement.cycles
+                    self.now, self.idle = self.now + statement.cycles, 0.0
+
+    def _wait(self, cycles: float, until: float) -> None:
+        """Waits for something, which takes some cycles where it has been by then."""
+        self.now += cycles
+        self.idle += max(until - self.now, 0.0)
+        self.now = max(self.now, until)
 
     def _issue(self, move: Issue, step: int) -> None:
         lane, count, room = move.lane, move.commands, move.room
         issue, cycles = exact(move.issue / count), exact(move.cycles / count)
         queue, first = self.queued.setdefault(lane, []), inf
         end = max(self.free.get(lane, 0.0), self.asked.get(lane, 0.0))
+        self.idle = 0.0
         for _ in range(count):
             self.now += issue
             if room:
@@ -209,20 +224,22 @@ class Clock(Struct):
         shared = sum(min(max(last - begin, 0.0), work.cycles) for last, _ in self.jobs.values())
         end = begin + exact(work.cycles + self.slows * shared)
         self._busy(CORES, begin, end, end - begin, step, work.label)
+        self.idle = 0.0
         self.run(work.beside, step)
-        self.now = max(self.now, end)
+        self._wait(0.0, end)
 
     def _start(self, job: Start, step: int) -> None:
         last, before = self.jobs.get(job.engine, (0.0, 0.0))
         # An engine takes one job beside the one that it works on.
-        self.now = max(self.now, before) + job.issue
+        self.now = max(self.now + max(job.described - self.idle, 0.0), before) + job.issue
+        self.idle = 0.0
         begin = max(self.now, self.free.get(job.engine, 0.0))
         self._busy(job.engine, begin, begin + job.cycles, job.cycles, step, job.label)
         self.jobs[job.engine] = (begin + job.cycles, last)
 
     def _await(self, job: Await) -> None:
         last, before = self.jobs.get(job.engine, (-inf, -inf))
-        self.now = max(self.now + job.cycles, (last if job.recent else before) + job.wake)
+        self._wait(job.cycles, (last if job.recent else before) + job.wake)
 
     def _busy(self, lane: str, begin: float, stop: float, cycles: float, step: int, label: Label) -> None:
         self.free[lane] = stop
@@ -249,12 +266,13 @@ class Clock(Struct):
                 )
             ),
             self.ended,
+            self.idle,
         )
 
 
 def arrived(state: State, slows: float = 0.0, bars: list[Bar] | None = None) -> Clock:
     """A clock that begins with what was left."""
-    free, asked, done, jobs, queued, ended = state
+    free, asked, done, jobs, queued, ended, idle = state
     return Clock(
         slows,
         bars,
@@ -264,6 +282,7 @@ def arrived(state: State, slows: float = 0.0, bars: list[Bar] | None = None) -> 
         jobs={engine: (last, before) for engine, last, before in jobs},
         queued={lane: [*begins] for lane, begins in queued},
         ended=ended,
+        idle=idle,
     )
 
 

@@ -4,10 +4,12 @@ in between.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from math import exp, factorial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group, NodeWork
@@ -37,32 +39,58 @@ def kept_code(
     way = max((dma.cold for dma in platform.links.values()), default=0)
     line = platform.operations.get("line", 0.0)
     found: list[Kept] = []
+    every = [
+        [_code(graph, platform, choices, number, group, work) for work in group.works]
+        for number, group in enumerate(groups)
+    ]
+    calls = Counter(code.name for codes in every for code in codes)
     ran: list[tuple[tuple[str, ...], float]] = []
     started = 0
-    for number, (group, far) in enumerate(zip(groups, slow, strict=True)):
+    for number, (codes, far) in enumerate(zip(every, slow, strict=True)):
         share = 0.0
         if line and way and far:
             share = _share(platform, FAR_CODE, ran, number - started)
             started = number
             ran.append((FAR_CODE, way / line))
-        codes = [_code(graph, platform, choices, number, group, work) for work in group.works]
+        mine = [code.of_one if calls[code.name] == 1 else code for code in codes]
         shares: list[float] = []
         # The first step; where several nodes run, another one, which finds what these left.
-        for code, begin, _ in codes * (1 + (len(codes) > 1 and line > 0)):
-            shares.append(_share(platform, code, ran))
+        for code in mine * (1 + (len(mine) > 1 and line > 0)):
+            shares.append(_share(platform, code.name, ran))
             if line:
-                ran.append((code, begin / line))
-        colds = [cold for _, _, cold in codes]
-        saved = tuple(cold * kept for cold, kept in zip(colds, shares, strict=False))
-        more = tuple(cold * (1 - kept) for cold, kept in zip(colds, shares[len(codes) :], strict=False))
+                ran.append((code.name, code.begin / line))
+        unlike = (code.begin - one.begin for code, one in zip(codes, mine, strict=True))
+        saved = tuple(one.cold * kept + less for one, kept, less in zip(mine, shares, unlike, strict=False))
+        more = tuple(one.cold * (1 - kept) for one, kept in zip(mine, shares[len(mine) :], strict=False))
         found.append(Kept(saved, more, share))
     return found
 
 
+class _Code(Struct, frozen=True):
+    """The code of a node."""
+
+    name: tuple[str, ...]
+    begin: float
+    """Cycles in which it comes into the caches."""
+    again: float
+    """What is left of these where it is there."""
+    several: float
+    """Those of them that are spent because several nodes call it."""
+
+    @property
+    def cold(self) -> float:
+        """What it saves to be there."""
+        return max(self.begin - self.again, 0.0)
+
+    @property
+    def of_one(self) -> _Code:
+        """The same where one node alone calls it."""
+        return replace(self, begin=self.begin - self.several, several=0.0)
+
+
 def _code(
     graph: Graph, platform: Target, choices: Sequence[Choice], number: int, group: Group, work: NodeWork
-) -> tuple[tuple[str, ...], float, float]:
-    """The code of a node, cycles in which it comes into the caches, and how many of them it saves where it is there."""
+) -> _Code:
     node, kernel = graph.nodes[work.step], choices[work.step].kernel
     mine = task(graph, node, kernel)
     beside = platform.beside(kernel)
@@ -72,8 +100,9 @@ def _code(
     name = kernel.path.name if kernel is not None and shared else f"{number} {work.step}"
     cut = work is group.works[-1] and any(loop.dim in mine.member.domain.reduction for loop in group.loops)
     code = (name, mine.path, *(step.op for step in node.epilogue), *(["sums"] * cut))
-    own = platform.operations.get("own", 0.0)
-    return code, begin, max(begin - platform.operations.get(f"again {name}", own), 0.0)
+    costs = platform.operations
+    again = costs.get(f"again {name}", costs.get("own", 0.0))
+    return _Code(code, begin, again, min(costs.get(f"several {name}", 0.0), begin))
 
 
 def _share(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from tilewright.core.plan import Stage
-from tilewright.machine.parts import Engine
+from tilewright.machine.parts import Device, Engine
 from tilewright.machine.target import Target
 from tilewright.price.copies import copied, wait_cycles
 from tilewright.timeline.clock import Await, Channel, Issue, Label, Start, Statement, Wait, Work, exact
@@ -90,8 +90,18 @@ class Driver:
         # At the first step the price has all code of one place.
         code = start if step else start - engine.begin
         if self._cold((where, part.number, position)):
-            code += engine.begin + (engine.queue if part.group.queued else 0)
-        return Start(engine.name, exact(code), exact(cycles - start), label)
+            code += engine.begin
+        kernel = costs.priced.kernels[position]
+        # One job, described once, is described before the waits that it comes behind (`codegen.early`).
+        early = (
+            isinstance(engine, Device)
+            and engine.early
+            and costs.steps == 1
+            and kernel is not None
+            and len(kernel.jobs) == 1
+        )
+        described = exact(max(code - engine.go, 0.0)) if early else 0.0
+        return Start(engine.name, exact(code) - described, exact(cycles - start), label, described)
 
     def move(self, part: CostedGroup, buffer: int, step: int, ahead: int, where: str, *, beside: bool) -> Statement:
         """Starts a transfer, beside cores at work or not."""

@@ -33,8 +33,9 @@ class Turns:
 
     @property
     def behind(self) -> Body:
-        """Behind the loop."""
-        return tuple(self._section("exit", 0))
+        """Behind the loop, into which nothing that comes behind it is moved."""
+        looped: list[Statement] = [Spend(0.0)] if self._costs.steps > 1 else []
+        return (*looped, *self._section("exit", 0))
 
     @cached_property
     def turns(self) -> range:
