@@ -40,7 +40,7 @@ from tilewright.sim.simulator import timing_of
 
 LAYERS_PER_PAIR, LAYERS_PER_TYPE, LEAST_LAYERS = 3, 4, 48
 """Layers for each two terms, which have to be told apart, for each type of elements, and at least."""
-TOGETHER = (1, 6, 3, 6)
+TOGETHER = (1, 6, 1, 3)
 """Layers of a program: the first finds its code cold; where others follow, code is for several callers. All have
 the same types of elements and steps behind them, so few layers in many programs show more of these."""
 TOGETHER_WHOLE = (1, 12, 4, 12)

@@ -1,7 +1,7 @@
 """Calibrate: what it takes to start work on an engine beside the cores, seen in layers that it computes.
 
 The core that drives passes a mark before and behind each statement that starts work there. At the first passage its
-code comes into the caches.
+code comes into the caches. What further steps take besides is what they are later than predicted without it.
 """
 
 from __future__ import annotations
@@ -14,41 +14,83 @@ from statistics import median
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tilewright.api.bench import Bench, Passage, Progress, compiler_of, quantiles, quiet, rounded
 from tilewright.api.sampled_layers import draw_layers
 from tilewright.codegen import lower
+from tilewright.core.plan import Plan
 from tilewright.core.program import Driven, For, If, Mark, OnCores, Program, StartEngine, Statement
 from tilewright.errors import TilewrightError
 from tilewright.machine.calibration import COMPILER, START_TERMS, Calibration
 from tilewright.machine.staleness import engine_key
 from tilewright.machine.target import Target, with_times
+from tilewright.price.grid import Array
+from tilewright.price.least_squares import smallest_errors
+from tilewright.timeline.replay import plan_timeline
 
 PROGRAMS = 48
 """In all, of an engine's kernels in turn."""
 LEAST_PROGRAMS = 5
 MOST_MISSES = 40
 """Programs that may come to nothing."""
-Seen = dict[str, list[float]]
-"""Cycles of starts by what was seen: of code in the caches (`again`), of code that came there (`first`), of jobs that had
-been described (`go`), and of the code that did so (`described`)."""
+
+
+class Started(Struct, frozen=True):
+    """A statement that starts work, as it ran."""
+
+    group: int
+    statement: StartEngine
+    begun: tuple[int, ...]
+    took: tuple[int, ...]
+    """Cycles of the core that drives, time by time."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether it describes its job and lets it begin."""
+        return bool(self.statement.body) and self.statement.goes
+
+
+class Ran(Struct, frozen=True):
+    """A program of layers, with what was seen of it."""
+
+    plan: Plan
+    starts: tuple[Started, ...]
 
 
 def measured_engine(platform: Target, engine: str, seed: int = 0, progress: Progress = quiet) -> Calibration:
     """Runs layers and looks at starts. What was measured before plays no part in their plans."""
-    kernels = [kernel for kernel in platform.kernels if kernel.engine == engine]
-    of_cores = [kernel for kernel in platform.kernels if kernel.engine == platform.cores.name]
-    random = np.random.default_rng([zlib.crc32(engine.encode()), seed])
     bare = with_times(platform, {f"{engine}.{name}": 0 for name in START_TERMS})
-    seen: Seen = {"again": [], "first": [], "go": [], "described": []}
-    number = found = 0
+    ran = engine_programs(bare, engine, seed, progress)
+    terms = _statements([start for one in ran for start in one.starts])
+    so_far = {f"{engine}.{name}": time for name, time in terms.items()}
+    rows, late, periods = _periods(ran, engine, so_far)
+    further = smallest_errors(lambda _: (rows, late), np.ones(2)) if len(rows) else np.zeros(2)
+    terms |= {"turn": float(further[0]), "uneven": float(further[1])}
+    errors = ((rows @ further - late) / periods).tolist() if len(rows) else [0.0]
+    return Calibration(
+        MappingProxyType({**engine_key(platform, engine), COMPILER: compiler_of(platform)}),
+        MappingProxyType({name: rounded(terms[name]) for name in START_TERMS}),
+        shapes=len(ran),
+        held_out=MappingProxyType(quantiles(errors)),
+    )
+
+
+def engine_programs(bare: Target, engine: str, seed: int, progress: Progress = quiet) -> list[Ran]:
+    """Layers for an engine whose starts take nothing, as they ran, program by program."""
+    kernels = [kernel for kernel in bare.kernels if kernel.engine == engine]
+    of_cores = [kernel for kernel in bare.kernels if kernel.engine == bare.cores.name]
+    random = np.random.default_rng([zlib.crc32(engine.encode()), seed])
+    found: list[Ran] = []
+    number = 0
     with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
         bench = Bench(Path(scratch))
-        while number < PROGRAMS + min(MOST_MISSES, found) and found < PROGRAMS:
-            progress(engine, found, PROGRAMS)
+        while number < PROGRAMS + min(MOST_MISSES, len(found)) and len(found) < PROGRAMS:
+            progress(engine, len(found), PROGRAMS)
             kernel, turn = kernels[number % len(kernels)], number // len(kernels)
-            layers = draw_layers(kernel, 1, random, platform.kernels, turn)
+            # One layer alone: the first job of a further one may be started before the last of that before it is done.
+            layers = draw_layers(kernel, 1, random, bare.kernels, turn)
             # Of the engine's kernels this one is chosen; layers that the cores compute faster are left out.
             alone = replace(bare, kernels=(kernel, *of_cores))
             planned = bench.planned(alone, layers, number, engine=engine) if layers else None
@@ -56,32 +98,16 @@ def measured_engine(platform: Target, engine: str, seed: int = 0, progress: Prog
             if planned is not None and any(choice.engine == engine for choice in planned.choices):
                 marked = _Marked(engine)
                 program = marked.program(lower(planned))
-                _look(marked.starts, bench.marks(planned, program, layers), seen)
-                found += 1
+                found.append(Ran(planned, tuple(_seen(marked.starts, bench.marks(planned, program, layers)))))
     progress(engine, PROGRAMS, PROGRAMS)
-    if found < LEAST_PROGRAMS:
+    if len(found) < LEAST_PROGRAMS:
         raise TilewrightError(
             "no-samples",
-            f"engine '{engine}' of '{platform.name}' cannot be calibrated",
-            reasons=[f"{found} of {number} programs made from examples of its operators ran on it"],
+            f"engine '{engine}' of '{bare.name}' cannot be calibrated",
+            reasons=[f"{len(found)} of {number} programs made from examples of its operators ran on it"],
             help="add examples to the declarations of the operators that it takes",
         )
-    return _solved(platform, engine, seen)
-
-
-def _solved(platform: Target, engine: str, seen: Seen) -> Calibration:
-    go = median(seen["go"]) if seen["go"] else 0.0
-    first = [*seen["first"], *(described + go for described in seen["described"])]
-    fork = median(seen["again"] or first)
-    terms = {"fork": fork, "begin": max(median(first) - fork, 0.0), "go": go}
-    pairs = ((fork, seen["again"]), (fork + terms["begin"], first), (go, seen["go"]))
-    errors = [time / cycles - 1 for cycles, times in pairs for time in times if cycles]
-    return Calibration(
-        MappingProxyType({**engine_key(platform, engine), COMPILER: compiler_of(platform)}),
-        MappingProxyType({name: rounded(terms[name]) for name in START_TERMS}),
-        shapes=len(errors),
-        held_out=MappingProxyType(quantiles(errors)),
-    )
+    return found
 
 
 class _Marked:
@@ -89,48 +115,79 @@ class _Marked:
 
     def __init__(self, engine: str) -> None:
         self._engine = engine
-        self.starts: list[StartEngine] = []
-        """By the number of their marks."""
+        self.starts: list[tuple[int, StartEngine]] = []
+        """With the number of their group, by that of their marks."""
 
     def program(self, program: Program) -> Program:
-        routines = (replace(routine, body=self._statements(routine.body)) for routine in program.routines)
-        return replace(program, routines=tuple(routines))
+        routines = enumerate(program.routines)
+        return replace(
+            program, routines=tuple(replace(own, body=self._statements(number, own.body)) for number, own in routines)
+        )
 
-    def _statements(self, statements: Sequence[Statement]) -> tuple[Statement, ...]:
-        return tuple(made for statement in statements for made in self._statement(statement))
+    def _statements(self, group: int, statements: Sequence[Statement]) -> tuple[Statement, ...]:
+        return tuple(made for statement in statements for made in self._statement(group, statement))
 
-    def _statement(self, statement: Statement) -> Iterator[Statement]:
+    def _statement(self, group: int, statement: Statement) -> Iterator[Statement]:
         match statement:
             case Mark():
                 pass
             case StartEngine(engine=engine, beside=beside) if engine == self._engine:
                 number = len(self.starts)
-                self.starts.append(statement)
+                self.starts.append((group, statement))
                 yield Mark(number, "start")
-                yield replace(statement, beside=(Mark(number, "made"), *self._statements(beside)))
+                yield replace(statement, beside=(Mark(number, "made"), *self._statements(group, beside)))
             case If(body=body) | For(body=body) | Driven(body=body):
-                yield replace(statement, body=self._statements(body))
+                yield replace(statement, body=self._statements(group, body))
             case OnCores(beside=beside) | StartEngine(beside=beside):
-                yield replace(statement, beside=self._statements(beside))
+                yield replace(statement, beside=self._statements(group, beside))
             case _:
                 yield statement
 
 
-def _look(starts: Sequence[StartEngine], passed: Sequence[Passage], seen: Seen) -> None:
-    """Adds what the starts of a program took."""
-    took: dict[int, list[float]] = {}
+def _seen(starts: Sequence[tuple[int, StartEngine]], passed: Sequence[Passage]) -> Iterator[Started]:
+    """When each start of a program began, and what it took."""
+    times: dict[int, list[tuple[int, int]]] = {}
     begun = 0
     for time, place in passed:
         if place.name == "start":
             begun = time
-        elif place.name == "made":
-            took.setdefault(place.group, []).append(time - begun)
-    for number, times in took.items():
-        start = starts[number]
-        if not start.goes:
-            seen["described"] += times
-        elif not start.body:
-            seen["go"] += times
-        else:
-            seen["first"] += times[:1]
-            seen["again"] += times[1:]
+        elif place.name == "made" and time > begun:
+            # Where nothing lies between two marks, who jumps there passes both.
+            times.setdefault(place.group, []).append((begun, time - begun))
+    for number, pairs in times.items():
+        yield Started(*starts[number], tuple(at for at, _ in pairs), tuple(took for _, took in pairs))
+
+
+def _statements(starts: Sequence[Started]) -> dict[str, float]:
+    """What statements take that start one job, and what their code does that comes into the caches."""
+    single = [start for start in starts if start.whole and start.statement.single]
+    # Where none was started twice, it takes as long each time as at first.
+    again = [time for start in single for time in start.took[1:]] or [start.took[0] for start in single]
+    fork = median(again) if again else 0.0
+    goes = [time for start in starts if not start.statement.body for time in start.took]
+    go = median(goes) if goes else 0.0
+    # Of several jobs, all but the last are done by then: at the second step, too.
+    first = [float(start.took[0] - start.took[1]) for start in starts if start.whole and len(start.took) > 1]
+    described = [start.took[0] + go - fork for start in starts if not start.statement.goes]
+    return {"fork": fork, "begin": max(median([*first, *described] or [0.0]), 0.0), "go": go}
+
+
+def _periods(ran: Sequence[Ran], engine: str, known: dict[str, float]) -> tuple[Array, Array, Array]:
+    """Of groups of several steps: whether sizes are known at run time only, by how much a step begins later than is
+    predicted, and how long it is."""
+    rows: list[tuple[float, float]] = []
+    late: list[float] = []
+    periods: list[float] = []
+    for one in ran:
+        plan = replace(one.plan, platform=with_times(one.plan.platform, known))
+        assert plan.schedule is not None
+        timeline = plan_timeline(plan, plan.schedule)
+        for start in one.starts:
+            costs = timeline.groups[start.group].place.part.costs
+            if start.whole and len(start.begun) == costs.steps > 1:
+                bars = (bar.start for bar in timeline.bars(start.group, costs.steps) if bar.lane == engine)
+                predicted, turns = list(bars), costs.steps - 1
+                rows.append((1.0, float(np.any(costs.priced.grid.uneven))))
+                periods.append((start.begun[-1] - start.begun[0]) / turns)
+                late.append(periods[-1] - (predicted[-1] - predicted[0]) / turns)
+    return np.array(rows), np.array(late), np.array(periods)

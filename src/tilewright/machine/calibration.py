@@ -30,7 +30,7 @@ ENGINE = "engine "
 """What the names of their parts begin with that are of engines beside the cores."""
 TIMES = "times"
 """The part of what it takes to start transfers and to wait for them, and of what else programs for that show."""
-START_TERMS = ("fork", "begin", "go")
+START_TERMS = ("fork", "begin", "go", "turn", "uneven")
 """What is measured of these, as in descriptions of machines."""
 COMPILER = "compiler"
 """The part of a key that costs a call of the compiler, so that planning does not ask for it."""

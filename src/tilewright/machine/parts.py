@@ -169,6 +169,10 @@ class Engine(Part, frozen=True, kw_only=True, tag_field="kind"):
     """Multiply-accumulates of bytes that one core, or the device, does in a cycle at best; 0 where nobody says."""
     go: Whole = 0
     """Cycles to let a device begin with a job that was described before."""
+    turn: Whole = 0
+    """Cycles of a device's further steps, besides those to start them."""
+    uneven: Whole = 0
+    """The same where tiles of several loops differ in size, so that it is known at run time only."""
     slows: Number = 0.0
     """Cycles that cores wait for memory in each cycle of a device beside them."""
 

@@ -22,8 +22,8 @@ from tilewright.price.tiles import kernel_names, part_sizes
 from tilewright.price.transfers import due
 
 BEGIN, FUSED, AGAIN, SEVERAL = "begin", "fused", "again", "several"
-"""What the first call of a kernel takes more: always, where something is fused behind it, where it ran before, and where
-there are several calls, whose code is for all of them."""
+"""What the first call of a kernel takes more: always, where something is fused behind it, where it ran before, and
+where there are several calls, whose code is for all of them."""
 FIRST_CALL = (BEGIN, FUSED, AGAIN, SEVERAL)
 
 

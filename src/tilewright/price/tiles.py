@@ -187,13 +187,18 @@ def start_cycles(grid: Grid, platform: Target, mine: Task, split: str) -> Array:
     """Cycles to start a node at a step, over classes."""
     beside = platform.beside(mine.kernel)
     if beside is not None:
-        return beside.fork + begins(grid) * beside.begin
+        return np.where(begins(grid), beside.fork + beside.begin, _next_cycles(grid, beside))
     # Formulas of kernels count their own call.
     nest: Mapping[str, float] = platform.operations if mine.kernel is None else {}
     tiled = np.asarray(grid.over_classes(grid.steps > 1))
     more = nest.get("operand", 0.0) * len(mine.member.uses) * tiled
     start = platform.cores.fork if split else nest.get("call", 0.0)
     return start + more + begins(grid) * begin_cycles(platform, mine)
+
+
+def _next_cycles(grid: Grid, engine: Engine) -> Array:
+    """Cycles to start an engine's work at a further step, over classes."""
+    return engine.fork + engine.turn + engine.uneven * np.asarray(grid.over_classes(grid.uneven))
 
 
 def begin_cycles(platform: Target, mine: Task) -> float:
@@ -232,8 +237,9 @@ def queue_cycles(grid: Grid, engine: Engine, work: Array, moves: Traffic) -> Arr
     comes in between, with the waits for them and for the engine: what a step reads comes to where that of two steps
     before was, and so do results.
     """
-    jobs = np.where(begins(grid), work, np.maximum(work - engine.fork, engine.fork))
-    between = engine.fork + (moves.moving + 1.0) * moves.waits.each
+    start = _next_cycles(grid, engine)
+    jobs = np.where(begins(grid), work, np.maximum(work - start, start))
+    between = start + (moves.moving + 1.0) * moves.waits.each
     return overlapped(grid, jobs, replace(moves, moving=moves.moving * 0.0), between)
 
 

@@ -93,14 +93,9 @@ class Driver:
             code += engine.begin
         kernel = costs.priced.kernels[position]
         # One job, described once, is described before the waits that it comes behind (`codegen.early`).
-        early = (
-            isinstance(engine, Device)
-            and engine.early
-            and costs.steps == 1
-            and kernel is not None
-            and len(kernel.jobs) == 1
-        )
-        described = exact(max(code - engine.go, 0.0)) if early else 0.0
+        early = isinstance(engine, Device) and engine.early and costs.steps == 1
+        single = kernel is not None and len(kernel.jobs) == 1
+        described = exact(max(code - engine.go, 0.0)) if early and single else 0.0
         return Start(engine.name, exact(code) - described, exact(cycles - start), label, described)
 
     def move(self, part: CostedGroup, buffer: int, step: int, ahead: int, where: str, *, beside: bool) -> Statement:
