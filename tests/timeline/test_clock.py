@@ -92,6 +92,21 @@ def test_a_group_starts_its_job_before_that_of_the_last_one_is_awaited() -> None
     assert passed((Start("other", 30, 100),), first.state, 0.0).cycles == 132
 
 
+def test_jobs_are_described_before_the_waits_that_they_come_behind() -> None:
+    job, done = Start("array", 10, 100, described=40), Await("array", True, 0)
+    assert took(job, done) == 150
+    assert took(load(100), Wait(A, 5, 7), job, done) == 117 + 110
+    assert took(Work(1000, (load(20),)), job, done) == 1000 + 110
+    # There is less time than that takes.
+    assert took(Work(35, ()), job, done) == 40 + 110
+    # It is not moved to before something else than waits, nor is that time there twice.
+    assert took(load(100), Wait(A, 5, 7), Spend(1), job, done) == 118 + 150
+    assert took(Work(1000, ()), job, done, job, done) == 1000 + 110 + 110
+    # Groups that come one behind the other are alike.
+    first = passed((Work(1000, ()),), START, 0.0)
+    assert passed((job, done), first.state, 0.0).cycles == 110
+
+
 def test_engines_slow_cores_down() -> None:
     assert took(Start("array", 0, 100), Work(1000, ()), slows=0.5) == 1050
 
@@ -99,11 +114,11 @@ def test_engines_slow_cores_down() -> None:
 def test_what_is_left_goes_on_in_the_next_turn() -> None:
     first = passed((load(100), Issue(B, "far", 0, 5, passing=60)), START, 0.0)
     assert first.cycles == 10
-    assert first.state == ((("dma", 100.0), ("far", 5.0)), (), ((A, 100.0, 0), (B, 5.0, 60)), (), (), None)
+    assert first.state == ((("dma", 100.0), ("far", 5.0)), (), ((A, 100.0, 0), (B, 5.0, 60)), (), (), None, 0.0)
     assert passed((Wait(A, 0),), first.state, 0.0).cycles == 100
     # What was complete leaves nothing but what has to be sent on.
     later = passed((Spend(500),), first.state, 0.0)
-    assert later.state == ((), (), ((B, 0.0, 60),), (), (), None)
+    assert later.state == ((), (), ((B, 0.0, 60),), (), (), None, 0.0)
     assert passed((Wait(B, 0),), later.state, 0.0).cycles == 60
 
 

@@ -43,6 +43,21 @@ def test_something_is_left_where_a_kernel_ran_before() -> None:
     assert second.nodes == (pytest.approx(200.0),)
 
 
+def test_code_that_one_node_calls_is_shorter() -> None:
+    network = SINGLE[0]()
+    step, name = next((n, c.kernel.path.name) for n, c in enumerate(network.choices) if c.kernel is not None)
+    operations = {**CACHE, f"begin {name}": 300.0, f"begin {name} fused": 300.0, f"several {name}": 80.0}
+    platform = replace(SCRATCHPAD, operations=operations)
+    one = Group((NodeWork(step, {}),), (), (), {})
+
+    def saved(calls: int) -> list[tuple[float, ...]]:
+        kept = kept_code(network.graph, platform, network.choices, [one] * calls, [False] * calls)
+        return [mine.nodes for mine in kept]
+
+    assert saved(1) == [(80,)]
+    assert saved(2) == [(0,), (pytest.approx(300.0),)]
+
+
 def test_nodes_of_a_group_take_the_place_of_each_others_code() -> None:
     network = SINGLE[0]()
     nodes = range(len(network.graph.nodes))

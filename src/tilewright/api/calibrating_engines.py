@@ -52,7 +52,7 @@ class Started(Struct, frozen=True):
         return bool(self.statement.body) and self.statement.goes
 
 
-class Ran(Struct, frozen=True):
+class EngineProgram(Struct, frozen=True):
     """A program of layers, with what was seen of it."""
 
     plan: Plan
@@ -77,12 +77,12 @@ def measured_engine(platform: Target, engine: str, seed: int = 0, progress: Prog
     )
 
 
-def engine_programs(bare: Target, engine: str, seed: int, progress: Progress = quiet) -> list[Ran]:
+def engine_programs(bare: Target, engine: str, seed: int, progress: Progress = quiet) -> list[EngineProgram]:
     """Layers for an engine whose starts take nothing, as they ran, program by program."""
     kernels = [kernel for kernel in bare.kernels if kernel.engine == engine]
     of_cores = [kernel for kernel in bare.kernels if kernel.engine == bare.cores.name]
     random = np.random.default_rng([zlib.crc32(engine.encode()), seed])
-    found: list[Ran] = []
+    found: list[EngineProgram] = []
     number = 0
     with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
         bench = Bench(Path(scratch))
@@ -98,7 +98,7 @@ def engine_programs(bare: Target, engine: str, seed: int, progress: Progress = q
             if planned is not None and any(choice.engine == engine for choice in planned.choices):
                 marked = _Marked(engine)
                 program = marked.program(lower(planned))
-                found.append(Ran(planned, tuple(_seen(marked.starts, bench.marks(planned, program, layers)))))
+                found.append(EngineProgram(planned, tuple(_seen(marked.starts, bench.marks(planned, program, layers)))))
     progress(engine, PROGRAMS, PROGRAMS)
     if len(found) < LEAST_PROGRAMS:
         raise TilewrightError(
@@ -172,7 +172,7 @@ def _statements(starts: Sequence[Started]) -> dict[str, float]:
     return {"fork": fork, "begin": max(median([*first, *described] or [0.0]), 0.0), "go": go}
 
 
-def _periods(ran: Sequence[Ran], engine: str, known: dict[str, float]) -> tuple[Array, Array, Array]:
+def _periods(ran: Sequence[EngineProgram], engine: str, known: dict[str, float]) -> tuple[Array, Array, Array]:
     """Of groups of several steps: whether sizes are known at run time only, by how much a step begins later than is
     predicted, and how long it is."""
     rows: list[tuple[float, float]] = []
