@@ -164,7 +164,7 @@ def _tells(statement: Statement, told: bool) -> bool:
         match own:
             case AwaitEngine():
                 told = True
-            case StartEngine() | If() | For():
+            case StartEngine(goes=True) | If() | For():
                 told = False
             case _:
                 pass
