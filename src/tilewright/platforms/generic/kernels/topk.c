@@ -20,6 +20,8 @@ cycles:
  * The comparison ends the loop that moves them. Were moving a loop of its own, gcc's predictive commoning would take
  * values and places for one array where they lie side by side, and read ahead what another core may be writing. */
 static void topk(const T *X, T *Values, int64_t *Indices, int OUTER, int AXIS, int INNER, int TOP, int largest) {
+    if (TOP == 0)
+        return;
     for (int o = 0; o < OUTER; o++) {
         for (int i = 0; i < INNER; i++) {
             const T *line = X + (o * AXIS * INNER + i);
