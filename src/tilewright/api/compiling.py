@@ -19,6 +19,7 @@ from tilewright.codegen.lower import together
 from tilewright.codegen.pieces import ConstantPool
 from tilewright.codegen.project_name import check_files, check_name
 from tilewright.core.graph import Array, Graph
+from tilewright.core.matching import check_kernel
 from tilewright.core.plan import Plan
 from tilewright.core.program import Program
 from tilewright.errors import TilewrightError
@@ -185,6 +186,8 @@ def _planned(
         check_measurable(real)
     for folder in chosen.ops:
         load_folder(folder)
+    for kernel in real.own_kernels:
+        check_kernel(kernel)
     given = _with_code(real)
     platform = resize(given, _beside_reserved(given, chosen.sizes))
     platform = replace(platform, allowed=allowed(chosen.allow))

@@ -31,6 +31,11 @@ class Kernels(Sequence[Kernel]):
         self._parsed: dict[Path, tuple[Kernel, ...]] = {}
         self._by_op: dict[str, tuple[Kernel, ...]] = {}
 
+    @property
+    def own(self) -> list[Kernel]:
+        """Those of a user's files."""
+        return [kernel for file in self.files if file.own for kernel in self._of_file(file)]
+
     def measured(self, coefficients: Mapping[str, Mapping[str, float]]) -> Kernels:
         """The same with coefficients."""
         return Kernels(self.files, self._engines, coefficients)
