@@ -25,6 +25,7 @@ from tilewright.core.program import Program
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load, save
 from tilewright.machine import DEFAULT_PLATFORM
+from tilewright.machine.kernels import own_kernels
 from tilewright.machine.permissions import allowed
 from tilewright.machine.target import Sizes, Target, described_platforms, load_platform, resize
 from tilewright.ops import load_folder
@@ -186,7 +187,7 @@ def _planned(
         check_measurable(real)
     for folder in chosen.ops:
         load_folder(folder)
-    for kernel in real.own_kernels:
+    for kernel in own_kernels(real.kernels):
         check_kernel(kernel)
     given = _with_code(real)
     platform = resize(given, _beside_reserved(given, chosen.sizes))

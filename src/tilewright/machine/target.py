@@ -163,11 +163,6 @@ class Target(Machine, frozen=True):
         every = self.kernels
         return every.of(op) if isinstance(every, Kernels) else [kernel for kernel in every if kernel.op == op]
 
-    @property
-    def own_kernels(self) -> list[Kernel]:
-        """Those that did not come with the package."""
-        return self.kernels.own if isinstance(self.kernels, Kernels) else []
-
     def beside(self, kernel: Kernel | None) -> Engine | None:
         """The engine of a kernel, where that is not the cores: they start it and go on."""
         engine = self.engines.get(kernel.engine) if kernel is not None else None
