@@ -19,6 +19,8 @@ def floats(*numbers: float) -> Array:
     return np.array(numbers, np.float32)
 
 
+PLACES = np.linspace(-1.2, 1.2, 12, dtype=np.float32).reshape(1, 2, 3, 2)
+
 CASES: dict[str, Case] = {
     "squeeze": (11, (1, 3, 1), node("Squeeze", "x", "y", axes=[0]), {}),
     "squeeze-all": (11, (1, 3, 1), node("Squeeze", "x", "y"), {}),
@@ -46,6 +48,15 @@ CASES: dict[str, Case] = {
     "upsample-9": (9, (1, 2, 3, 4), node("Upsample", "x s", "y", mode="linear"), {"s": floats(1, 1, 2, 2)}),
     "resize-10": (10, (1, 2, 4, 6), node("Resize", "x s", "y", mode="nearest"), {"s": floats(1, 1, 0.5, 0.4)}),
     "resize-10-grow": (10, (1, 2, 4, 6), node("Resize", "x s", "y", mode="linear"), {"s": floats(1, 1, 1.5, 2)}),
+    "resize-10-both": (10, (1, 2, 5, 4), node("Resize", "x s", "y", mode="nearest"), {"s": floats(1, 1, 0.7, 2.6)}),
+    "grid-sample": (16, (1, 2, 3, 4), node("GridSample", "x g", "y", mode="bilinear"), {"g": PLACES}),
+    "grid-sample-cubic": (16, (1, 2, 3, 4), node("GridSample", "x g", "y", mode="bicubic"), {"g": PLACES}),
+    "roi-align": (
+        10,
+        (1, 2, 5, 6),
+        node("RoiAlign", "x r i", "y", output_height=2, output_width=3, sampling_ratio=2),
+        {"r": floats(0.5, 1, 4, 3.5, 1, 1, 1.2, 1.3).reshape(2, 4), "i": np.array([0, 0])},
+    ),
     "dropout": (7, (3, 4), node("Dropout", "x", "y", ratio=0.3), {}),
     "dropout-mask": (12, (3, 4), node("Dropout", "x", "y z"), {}),
     "batch-norm": (

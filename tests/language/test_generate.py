@@ -11,10 +11,12 @@ import pytest
 from language_models import written
 from tilewright.api.compiling import Options
 from tilewright.api.generating import Arithmetic, Sampling, generate, language_graphs, load_language
+from tilewright.api.telling import words_of
 from tilewright.cli.app import run
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret
+from tilewright.errors import TilewrightError
 from tilewright.language.checkpoint import Checkpoint
 from tilewright.language.reference import Reference
 from tilewright.language.sampling import Sampler
@@ -128,3 +130,23 @@ def test_bits_that_no_weights_have(bits: str, tmp_path: Path, capfd: pytest.Capt
 def test_floats_have_no_bits_to_choose(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["generate", str(written(tmp_path)), "--prompt", PROMPT, "--float", "--weight-bits", "4"]) == 2
     assert "leave --weight-bits away" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "away"), [(["--context", "8"], "--context"), (["--float", "--prefill", "3"], "--prefill")]
+)
+def test_options_without_effect_are_refused(
+    options: list[str], away: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["generate", str(written(tmp_path)), "--prompt", PROMPT, *options]) == 2
+    assert f"leave {away} away" in capfd.readouterr().err
+
+
+def test_programs_are_given_numbers_that_they_read() -> None:
+    assert words_of(PROMPT, 3, Sampling(-0.0, 1e-30))[-4:] == ["--temperature", "0.000000000", "--top-p", "0.000000001"]
+
+
+@pytest.mark.parametrize(("tokens", "seed"), [(-1, 0), (1, -1), (1, 1 << 31)])
+def test_numbers_that_no_program_reads(tokens: int, seed: int, tmp_path: Path) -> None:
+    with pytest.raises(TilewrightError, match="bad-argument"):
+        generate(load_language(written(tmp_path)), PROMPT, tokens=tokens, sampling=Sampling(seed=seed))

@@ -133,3 +133,10 @@ def test_an_input_that_leaves_as_it_came() -> None:
     real = b.dequantised(x, 0.5, 3, "uint8")
     graph = b.graph(b.quantised(real, "uint8", 0.5, 3), b.op("Reshape", real, [2, 2]))
     assert_same(graph, integers(graph), exact=True)
+
+
+def test_scales_of_an_axis_without_elements_are_no_scheme() -> None:
+    b = Qdq()
+    x = b.input("x", "int8[3,0]")
+    graph = b.graph(b.op("DequantizeLinear", x, np.zeros(0, np.float32), axis=1))
+    assert interpret(integers(graph), noise(graph))[0].shape == (3, 0)

@@ -19,11 +19,13 @@ from tilewright.codegen.lower import together
 from tilewright.codegen.pieces import ConstantPool
 from tilewright.codegen.project_name import check_files, check_name
 from tilewright.core.graph import Array, Graph
+from tilewright.core.matching import check_kernel
 from tilewright.core.plan import Plan
 from tilewright.core.program import Program
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load, save
 from tilewright.machine import DEFAULT_PLATFORM
+from tilewright.machine.kernels import own_kernels
 from tilewright.machine.permissions import allowed
 from tilewright.machine.target import Sizes, Target, described_platforms, load_platform, resize
 from tilewright.ops import load_folder
@@ -185,6 +187,8 @@ def _planned(
         check_measurable(real)
     for folder in chosen.ops:
         load_folder(folder)
+    for kernel in own_kernels(real.kernels):
+        check_kernel(kernel)
     given = _with_code(real)
     platform = resize(given, _beside_reserved(given, chosen.sizes))
     platform = replace(platform, allowed=allowed(chosen.allow))

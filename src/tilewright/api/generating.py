@@ -62,17 +62,23 @@ class Told(Struct, frozen=True):
         return stored_bits(self.compiled["decode"].source)
 
 
-def load_language(model: Path, tokenizer: Path | None = None, *, context: int = CONTEXT) -> Language:
+def load_language(model: Path, tokenizer: Path | None = None, *, context: int | None = None) -> Language:
     """A checkpoint or a decoder in ONNX, and the tokenizer of its folder or another one.
 
-    `context` is how many tokens a decoder remembers whose file leaves that open.
+    `context` is how many tokens a decoder remembers whose file leaves that open, 256 where nothing is said.
     """
     help = "docs/language_models.md says what a checkpoint holds"
     found = (
-        load_decoder(model, context)
+        load_decoder(model, context or CONTEXT)
         if model.suffix == ".onnx"
         else checkpoint_of(read_named(model, code="bad-checkpoint", help=help), str(model))
     )
+    if context not in (None, found.sizes.context):
+        raise TilewrightError(
+            "bad-argument",
+            f"'{model}' remembers {found.sizes.context} tokens, whatever --context says",
+            help="leave --context away",
+        )
     place = tokenizer or model.parent / TOKENIZER
     try:
         text = place.read_text(encoding="utf-8")
@@ -99,8 +105,8 @@ class Arithmetic(Struct, frozen=True):
     floats: bool = False
     weight_bits: WeightBits = None
     """Of integers."""
-    prefill: int = PREFILL
-    """Tokens of a prompt that are read at once."""
+    prefill: int | None = None
+    """Tokens of a prompt that are read at once: 64 in integers, where nothing is said, and otherwise always one."""
 
 
 def language_graphs(
@@ -118,11 +124,18 @@ def language_graphs(
             "weights have fewer bits only where a checkpoint is computed in integers",
             help="leave --weight-bits away",
         )
+    if (how.prefill or 1) > 1 and (how.floats or isinstance(model, Decoder)):
+        raise TilewrightError(
+            "bad-argument",
+            "tokens are read at once only where a checkpoint is computed in integers",
+            help="leave --prefill away",
+        )
     if isinstance(model, Decoder):
         return {"decode": model.graph}
     if how.floats:
         return {"decode": float_graph(model)}
-    fitted, rows = integer_model(model, how.weight_bits, progress), min(how.prefill, model.sizes.context)
+    rows = min(PREFILL if how.prefill is None else how.prefill, model.sizes.context)
+    fitted = integer_model(model, how.weight_bits, progress)
     found = {"decode": integer_graph(fitted)}
     return found if rows < 2 else {**found, "prefill": integer_graph(fitted, rows, only_last=True)}
 
@@ -149,6 +162,8 @@ def generate(
     """
     chosen, how = replace(options or Options(), name=(options or Options(name="story")).name), sampling or Sampling()
     how.check()
+    if tokens < 0:
+        raise TilewrightError("bad-argument", f"{tokens} tokens cannot be written", help="give how many it may write")
     language.prompt(prompt)
     _check_platform(load_platform(chosen.platform))
     progress("fit")

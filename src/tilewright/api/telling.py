@@ -44,7 +44,8 @@ class Figures(Struct, frozen=True):
 
 def words_of(prompt: str, tokens: int, how: Sampling) -> list[str]:
     """What a program is called with."""
-    options = {"temperature": how.temperature, "top-p": how.top_p}
+    # Programs read nine decimals, and no signs.
+    options = {"temperature": abs(how.temperature), "top-p": max(how.top_p, 1e-9)}
     numbers = {"tokens": str(tokens), "seed": str(how.seed), **{name: f"{n:.9f}" for name, n in options.items()}}
     return [prompt, *(word for name, number in numbers.items() for word in (f"--{name}", number))]
 

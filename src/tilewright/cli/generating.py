@@ -62,15 +62,16 @@ class Telling:
         ),
     ] = None
     context: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--context",
             metavar="N",
             min=8,
             max=1 << 16,
-            help="How many tokens a decoder in ONNX remembers whose file leaves that open.",
+            help=f"How many tokens a decoder in ONNX remembers whose file leaves that open; {CONTEXT} is the default.",
+            show_default=False,
         ),
-    ] = CONTEXT
+    ] = None
     floats: Annotated[
         bool,
         typer.Option(
@@ -89,11 +90,16 @@ class Telling:
         ),
     ] = ""
     prefill: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--prefill", metavar="N", min=1, max=1024, help="How many tokens of the prompt are read at once; 1 by one."
+            "--prefill",
+            metavar="N",
+            min=1,
+            max=1024,
+            help=f"How many tokens of the prompt are read at once in integers ({PREFILL}); 1 reads one by one.",
+            show_default=False,
         ),
-    ] = PREFILL
+    ] = None
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keeps the C project in this folder.")
     ] = None

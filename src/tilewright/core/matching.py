@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import cast
@@ -9,9 +10,10 @@ from typing import cast
 from tilewright.core.domain import Affine, Domain, dim
 from tilewright.core.expr import Expr, Size, plain, smaller
 from tilewright.core.graph import Graph, Node, TensorType
-from tilewright.core.op import Call, call_node, words
+from tilewright.core.op import REGISTRY, Call, call_node, words
 from tilewright.core.sizes import call_at, ranges_of, samples
 from tilewright.core.tiles import Ranges, Region, region
+from tilewright.errors import TilewrightError
 from tilewright.machine.kernel import Kernel, Number, holds
 
 
@@ -168,6 +170,31 @@ def operand_types(call: Call) -> dict[str, TensorType]:
     """Types of the operands that are there, inputs and outputs."""
     inputs = {n: t for n, t in zip(call.operands, call.inputs, strict=True) if t is not None}
     return {**inputs, **dict(zip(call.op.output_names(len(call.outputs)), call.outputs, strict=True))}
+
+
+def check_kernel(kernel: Kernel) -> None:
+    """An error where there is no such operator, where a name is no operand of it, or where one has no types."""
+    op = REGISTRY.get(kernel.op)
+    if op is None:
+        raise _mistaken(
+            kernel,
+            f"op: there is no operator '{kernel.op}'",
+            "`tilewright ops` lists those there are; operators of your own need --ops DIR",
+        )
+    texts = f"{op.inputs} {op.outputs}".split()
+    known = re.compile("|".join(f"{name[:-1]}\\d+" if name.endswith("*") else name.rstrip("?") for name in texts))
+    inplace = (kernel.inplace,) if kernel.inplace else ()
+    lists = {"inplace": inplace, "strided": kernel.strided, "near": kernel.near, "within": kernel.within}
+    for key, names in {"pack": kernel.pack, **lists}.items():
+        if wrong := [name for name in names if not known.fullmatch(name)]:
+            raise _mistaken(kernel, f"{key}: '{wrong[0]}' is no operand", f"{op.name} has {op.inputs} -> {op.outputs}")
+    for name in texts:
+        if name[-1] not in "?*" and name not in kernel.types and name not in op.compile_time:
+            raise _mistaken(kernel, f"types: nothing is said of {name}", f"{op.name} has {op.inputs} -> {op.outputs}")
+
+
+def _mistaken(kernel: Kernel, why: str, help: str) -> TilewrightError:
+    return TilewrightError("bad-kernel", f"kernel '{kernel.path.name}': {why}", help=help)
 
 
 def why_not(

@@ -143,9 +143,19 @@ def _upsample(node: RawNode, context: Context) -> Sequence[RawNode]:
 
 
 def _resize_10(node: RawNode, context: Context) -> Sequence[RawNode]:
+    """Axes that shrink take the next element, those that grow the one before."""
     known = context.value(node.inputs[1])
-    shrinks = known is not None and bool(np.all(known <= 1)) and bool(np.any(known < 1))
-    return (_asymmetric_resize(node, node.inputs[1], "ceil" if shrinks else "floor"),)
+    if known is None or node.attrs.get("mode", "nearest") != "nearest" or not np.any(known < 1):
+        return (_asymmetric_resize(node, node.inputs[1], "floor"),)
+    if not np.any(known > 1):
+        return (_asymmetric_resize(node, node.inputs[1], "ceil"),)
+    smaller, larger = (
+        context.constant(f"{node.label}_{name}", scales)
+        for name, scales in (("smaller", np.minimum(known, 1)), ("larger", np.maximum(known, 1)))
+    )
+    between = context.fresh(f"{node.label}_shrunk")
+    shrinking = _asymmetric_resize(replace(node, outputs=(between,)), smaller, "ceil")
+    return (shrinking, _asymmetric_resize(replace(node, inputs=(between,)), larger, "floor"))
 
 
 def _asymmetric_resize(node: RawNode, scales: str, nearest: str) -> RawNode:
@@ -228,6 +238,18 @@ def _aligned(node: RawNode, context: Context) -> Sequence[RawNode]:
     wide = context.fresh(f"{node.inputs[1]}_wide")
     shape = context.constant(f"{node.label}_shape", _integers((*second.shape, *(1 for _ in range(behind)))))
     return (RawNode("Reshape", (node.inputs[1], shape), (wide,)), replace(new, inputs=(node.inputs[0], wide)))
+
+
+def _roi_align(node: RawNode, _context: Context) -> Sequence[RawNode]:
+    """Regions used to be taken as they are, without the shift by half a pixel."""
+    return (_new(node, attrs={**node.attrs, "coordinate_transformation_mode": "output_half_pixel"}),)
+
+
+def _grid_sample(node: RawNode, _context: Context) -> Sequence[RawNode]:
+    """Modes had the names of two axes, when there were no more."""
+    names: dict[RawAttr, str] = {"bilinear": "linear", "bicubic": "cubic"}
+    mode = node.attrs.get("mode", "bilinear")
+    return (_new(node, attrs={**node.attrs, "mode": names.get(mode, mode)}),)
 
 
 def _dft(node: RawNode, context: Context) -> Sequence[RawNode]:
@@ -355,6 +377,8 @@ _OLD: dict[str, Old] = {
     "Scatter": Old(NEWEST, _scatter),
     **{name: Old(7, _aligned) for name in _BINARY},
     "DFT": Old(20, _dft, "axis"),
+    "GridSample": Old(20, _grid_sample),
+    "RoiAlign": Old(16, _roi_align),
     "SoftmaxCrossEntropyLoss": Old(NEWEST, _cross_entropy),
 }
 

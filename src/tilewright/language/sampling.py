@@ -14,6 +14,7 @@ from tilewright.language import COLDEST, HOTTEST
 from tilewright.language.quantised import LOGIT
 
 MASK = (1 << 64) - 1
+HIGHEST_SEED = (1 << 31) - 1
 OCTAVE = 94_548_462_199_699_106
 """65536 / log(2), in 10^-12."""
 
@@ -36,6 +37,8 @@ class Sampling(Struct, frozen=True):
             raise TilewrightError(
                 "bad-argument", f"--top-p {self.top_p:g} is not above 0 and at most 1", help="1 leaves no token out"
             )
+        if not 0 <= self.seed <= HIGHEST_SEED:
+            raise TilewrightError("bad-argument", f"{self.seed} is no seed", help=f"give 0 to {HIGHEST_SEED}")
 
     @property
     def factor(self) -> int:

@@ -282,6 +282,12 @@ def _kernels(path: Path, text: str, headers: str) -> tuple[Kernel, ...]:
         _checked(path, key, str(header.get(key, "0")))
     for name, text in cast("dict[str, Any]", header.get("when") or {}).items():
         _checked(path, "when", predicate(str(name), str(text)))
+    if header.get("epilogue") not in (None, "row", "lanes"):
+        raise _bad(path, f"epilogue: '{header['epilogue']}' is neither row nor lanes", "docs/add_a_kernel.md says more")
+    for order in cast("dict[str, object]", header.get("pack") or {}).values():
+        packed = packing(str(order))
+        if 0 in (packed.multiple, *(part.block for part in (*packed.parts, *packed.bits))):
+            raise _bad(path, f"pack: '{order}' has blocks of nothing", "give each block a size")
     if header.get("accumulate") and "jobs" not in header and header.get("epilogue") not in ("row", "lanes"):
         raise _bad(path, "accumulate: results of parts are added up by its epilogue", "add 'epilogue: row'")
     if "jobs" in header and "cycles" in header:
@@ -394,7 +400,7 @@ def _checked(path: Path, key: str, text: str) -> None:
 
 @contextmanager
 def named(kernel: Kernel, key: str) -> Generator[None]:
-    """Around the evaluation of a formula of its header: a name that there is not becomes an error that says so."""
+    """Around the evaluation of a formula of its header: names that there are not and divisions by zero are told."""
     try:
         yield
     except KeyError as missing:
@@ -403,6 +409,8 @@ def named(kernel: Kernel, key: str) -> Generator[None]:
             f"{key}: '{missing.args[0]}' is no size, stride or attribute of {kernel.op}",
             "docs/add_a_kernel.md says what names there are",
         ) from missing
+    except ZeroDivisionError as reason:
+        raise _bad(kernel.path, f"{key}: it divides by zero", "let max(1, ...) keep divisors from that") from reason
 
 
 def _bad(path: Path, why: str, help: str) -> TilewrightError:

@@ -38,6 +38,11 @@ class KernelFile(Struct, frozen=True, dict=True):
         """Whether its cycles are a sum of terms that are measured."""
         return _TERMS.search(self.text) is not None
 
+    @property
+    def own(self) -> bool:
+        """Whether it is a user's, and did not come with the package."""
+        return not self.path.is_relative_to(PLATFORMS)
+
     def parsed(self) -> tuple[Kernel, ...]:
         return parse_kernels(self.path, self.text)
 
@@ -47,9 +52,8 @@ def kernel_files(folders: Iterable[Path]) -> tuple[KernelFile, ...]:
     # By the same path from wherever they are named, so that each file is read once.
     places = [place.resolve() for place in folders]
     found = tuple(map(KernelFile, first_of_each_name(path for place in places for path in files_of(place, "*.c"))))
-    own = {place for place in places if not place.is_relative_to(PLATFORMS)}
     for file in found:
-        if file.path.parent in own:
+        if file.own:
             # A user is told of a mistake at once, also where the network has no use for the kernel.
             file.parsed()
     return found

@@ -31,6 +31,10 @@ class Kernels(Sequence[Kernel]):
         self._parsed: dict[Path, tuple[Kernel, ...]] = {}
         self._by_op: dict[str, tuple[Kernel, ...]] = {}
 
+    def own(self) -> list[Kernel]:
+        """Those of a user's files."""
+        return [kernel for file in self.files if file.own for kernel in self._of_file(file)]
+
     def measured(self, coefficients: Mapping[str, Mapping[str, float]]) -> Kernels:
         """The same with coefficients."""
         return Kernels(self.files, self._engines, coefficients)
@@ -70,3 +74,8 @@ class Kernels(Sequence[Kernel]):
     def __getitem__(self, index: slice) -> Sequence[Kernel]: ...
     def __getitem__(self, index: int | slice) -> Kernel | Sequence[Kernel]:
         return tuple(self)[index]
+
+
+def own_kernels(kernels: Sequence[Kernel]) -> list[Kernel]:
+    """Those of a platform that did not come with the package."""
+    return kernels.own() if isinstance(kernels, Kernels) else []

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import DType
 from tilewright.core.domain import Affine, Axis, Domain, domain
 from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import Body, Call, Example, Operator, declare
@@ -136,9 +137,25 @@ def _reference(call: Call, X: Array, *_: Array | None) -> Array:
         masks.append(outside.reshape([-1 if i == axis else 1 for i in range(X.ndim)]))
     if kind.is_integer:
         result = np.clip(np.rint(result), kind.lo, kind.hi) if result.dtype.kind == "f" else result
+    beyond = np.asarray(_extrapolated(call), result.dtype)
     for mask in masks:
-        result = np.where(mask, np.asarray(call.float("extrapolation_value"), result.dtype), result)
+        result = np.where(mask, beyond, result)
     return result
+
+
+def _extrapolated(call: Call) -> float | int:
+    """What stands where a crop reaches out of the picture, in the output type: as all results, rounded and held."""
+    value, kind = call.float("extrapolation_value"), call.outputs[0].dtype
+    return value if kind.is_float else round(min(max(kind.lo, value), kind.hi))
+
+
+def _literal(kind: DType, value: float) -> str:
+    """A number of the output type in C."""
+    if kind.is_float:
+        return c_float(value, kind.compute)
+    if kind.kind == "int" and value == kind.lo:
+        return f"{kind.name.upper()}_MIN"
+    return f"({kind.ctype}){value}{'u' if kind.kind == 'uint' else ''}"
 
 
 def _body(call: Call) -> Body:
@@ -150,8 +167,7 @@ def _body(call: Call) -> Body:
     cropped = " || ".join(f"OUTSIDE{axis}[D{axis}]" for axis, taps in windows.items() if taps.outside.any())
 
     def finish(value: str, state: tuple[tuple[str, str, str], ...] = (), update: str = "") -> Body:
-        beyond = c_float(call.float("extrapolation_value"), kind.compute) if kind.is_float else "0"
-        text = f"{cropped} ? {beyond} : {value}" if cropped else value
+        text = f"{cropped} ? {_literal(kind, _extrapolated(call))} : {value}" if cropped else value
         fill = MappingProxyType({} if state else {"X": "0"})
         return Body(MappingProxyType({"Y": text}), state, update, tuple(constants), fill)
 
@@ -233,6 +249,17 @@ _EXAMPLES = (
         axes=(0, 1),
         coordinate_transformation_mode="tf_crop_and_resize",
         extrapolation_value=-1.0,
+    ),
+    *(
+        _resize_example(
+            f"{kind}[4,4]",
+            sizes=[3, 6],
+            roi=[0.2, -0.6, 0.7, 1.7],
+            mode=mode,
+            coordinate_transformation_mode="tf_crop_and_resize",
+            extrapolation_value=beyond,
+        )
+        for kind, mode, beyond in (("uint8", "nearest", 7.0), ("int8", "linear", -300.0), ("int64", "nearest", -1e30))
     ),
 )
 

@@ -21,8 +21,18 @@ def _ranges(call: Call) -> tuple[range, ...]:
         raise call.error("shape-mismatch", "starts, ends, axes and steps must have one length")
     if 0 in steps:
         raise call.error("bad-value", "a step must not be zero")
-    taken = {axis: slice(*part) for axis, *part in zip(axes, starts, ends, steps, strict=True)}
-    return tuple(range(*taken.get(i, slice(None)).indices(extent)) for i, extent in enumerate(shape))
+    taken = {
+        axis: _taken(shape[axis], start, end, step)
+        for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
+    }
+    return tuple(taken.get(axis, range(extent)) for axis, extent in enumerate(shape))
+
+
+def _taken(extent: int, start: int, end: int, step: int) -> range:
+    """Backwards, a start before the first element is the first element; numpy has nothing there."""
+    if step < 0 and start < -extent:
+        start = -extent
+    return range(*slice(start, end, step).indices(extent))
 
 
 def _infer(call: Call) -> tuple[TensorType, ...]:
@@ -56,6 +66,7 @@ declare(
             example("float32[5,6,4]", [-3], [-1], [1]),
             example("float32[5,9]", [8, -1], [1, -100], [1, 0], [-3, -1]),
             example("int8[20]", [1], [19], [0], [4]),
+            example("int8[5,3]", [-9, -8], [-100, 7], [0, 1], [-1, -2]),
             example("float16[4,4]", [0], [2], [-1]),
             example("int32[1,7,9,4]", [0, 0], [100, 100], [1, 2], [2, 2]),
         ),

@@ -1,8 +1,10 @@
-"""Computes at compile time what depends on constants alone."""
+"""Computes at compile time what depends on constants alone, and what has no elements."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+import numpy as np
 
 from tilewright.core.graph import Array, Graph, Node, type_of_array
 from tilewright.core.op import REGISTRY, call_of, evaluate
@@ -22,13 +24,21 @@ def fold_constants(graph: Graph, platform: Target) -> Graph:
     folded: dict[str, Array] = {}
     kept: list[Node] = []
     for node in graph.nodes:
-        results = _results(node, known)
+        results = _nothing(node, graph) or _results(node, known)
         if results is None:
             kept.append(node)
         else:
             folded |= results
             known |= results
     return graph.with_nodes(kept, constants=folded) if folded else graph
+
+
+def _nothing(node: Node, graph: Graph) -> dict[str, Array] | None:
+    """The outputs of a node that has no elements to compute: kernels need not know of it."""
+    kinds = {name: graph.types[name] for name in node.outputs if name}
+    if any(kind.size for kind in kinds.values()):
+        return None
+    return {name: np.zeros(kind.shape, kind.dtype.numpy) for name, kind in kinds.items()}
 
 
 def _results(node: Node, known: Mapping[str, Array]) -> dict[str, Array] | None:

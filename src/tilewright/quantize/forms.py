@@ -51,7 +51,7 @@ def scheme_of(graph: Graph, node: Node, dtype: DType) -> Scheme | None:
         return None
     values = {*zeros.astype(np.int64).reshape(-1).tolist()}
     # A range that is infinite (a mask with -inf) gives a scale that no integer arithmetic can follow.
-    if len(values) != 1 or not np.all(np.isfinite(scale)):
+    if len(values) != 1 or not scale.size or not np.all(np.isfinite(scale)):
         return None
     axis = None
     if scale.size > 1:

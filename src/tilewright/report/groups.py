@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from tilewright.core.op import call_node, is_view
+from tilewright.core.op import call_node
 from tilewright.core.plan import Group, NodeWork, Plan, Schedule, TileBuffer
 from tilewright.report.layers import code_of, multiply_accumulates
 from tilewright.timeline.replay import Timed, Timeline, plan_timeline
@@ -93,8 +93,13 @@ def group_table(plan: Plan, schedule: Schedule, timeline: Timeline | None = None
     tensors = _lives(plan, schedule)
     timed = (timeline or plan_timeline(plan, schedule)).groups
     rows = tuple(_row(plan, schedule, tensors, mine) for mine in timed)
-    needed = sum(_macs(plan, step) for step, node in enumerate(plan.graph.nodes) if not is_view(node))
     done = sum(row.macs for row in rows)
+    # Of a layer whose result is not read whole, fused nodes compute only what is.
+    needed = sum(
+        min(_macs(plan, work.step), _computed(plan, mine, position, work))
+        for mine in timed
+        for position, work in enumerate(mine.group.works)
+    )
     return GroupTable(
         rows,
         Totals(
@@ -102,7 +107,7 @@ def group_table(plan: Plan, schedule: Schedule, timeline: Timeline | None = None
             schedule.bound,
             sum(row.moved for row in rows),
             schedule.used,
-            needed,
+            round(needed),
             done / needed - 1 if needed else 0.0,
             activation_peak(plan, schedule),
             schedule.known,

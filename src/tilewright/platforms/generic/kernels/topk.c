@@ -6,7 +6,7 @@ T: [float32, float64, int8, uint8, int16, uint16, int32, uint32, int64, uint64]
 # TOP / a of those at place a behind them. Comparisons of doubles are calls on most machines.
 cycles:
   elements: (ELEMENTS := (LINES := OUTER * INNER) * AXIS)
-  passed: (PASSED := LINES * TOP * TOP * (some(TOP) + log(AXIS / TOP * AXIS / TOP)))
+  passed: (PASSED := LINES * TOP * TOP * (some(TOP) + log(AXIS / max(TOP, 1) * AXIS / max(TOP, 1))))
   wide: (WIDE := several(words(X_bytes))) * ELEMENTS
   soft: WIDE * X_float * ELEMENTS
   soft_passed: WIDE * X_float * PASSED
@@ -20,6 +20,8 @@ cycles:
  * The comparison ends the loop that moves them. Were moving a loop of its own, gcc's predictive commoning would take
  * values and places for one array where they lie side by side, and read ahead what another core may be writing. */
 static void topk(const T *X, T *Values, int64_t *Indices, int OUTER, int AXIS, int INNER, int TOP, int largest) {
+    if (TOP == 0)
+        return;
     for (int o = 0; o < OUTER; o++) {
         for (int i = 0; i < INNER; i++) {
             const T *line = X + (o * AXIS * INNER + i);
