@@ -40,8 +40,8 @@ class SnitchCore final : public HartExtension {
 
     Idma *dma = nullptr;
     SnitchCluster *cluster = nullptr;
-    uint64_t executed() const { return executed_ + repeated_; }
-    uint64_t repeated() const { return repeated_; }
+    uint64_t executed() const { return executed_ + repeated(); }
+    uint64_t repeated() const { return repeated_ + (steps_ != 0 ? static_cast<uint64_t>(step_ - body_.data()) : 0); }
 
   private:
     // Registers that an instruction names, a byte each: rs1, rs2, the third (rs3, or rd where it is read) and rd.
@@ -81,11 +81,13 @@ class SnitchCore final : public HartExtension {
     // An instruction of a loop that was executed before, with all that is the same in each turn.
     enum class Way : uint8_t { call, multiply_add, multiply_add_singles, dot_products }; // how it is computed
     struct Step {
-        FloatResult (*compute)(uint64_t, uint64_t, uint64_t, uint32_t) = nullptr;
+        std::array<Stream *, 3> streams{}; // that bring its operands; null: a register holds it
         // Registers, and where it stands when the target can be written.
         uint8_t first = unread, second = unread, third = unread, target = unread, target_place = unread;
         uint8_t latency = 0;
         Way way = Way::call;
+        bool to_stream = false;
+        FloatResult (*compute)(uint64_t, uint64_t, uint64_t, uint32_t) = nullptr;
     };
 
     Entry entry_of(const Op *op, uint32_t operand, int64_t from) const;
@@ -105,13 +107,14 @@ class SnitchCore final : public HartExtension {
     bool is_usual() const { return (hart_.fcsr & 7u << 5) == 0; }
     uint32_t flags() const { return hart_.fcsr & 31; }
     uint64_t operand_of(uint32_t number, int64_t time);
+    uint64_t operand_of(Stream *stream, uint32_t number, int64_t time);
     void result_to(const Op *op, uint32_t number, uint64_t value, int64_t ready);
     bool is_streaming() const { return stream_registers_ != 0; }
     bool is_stream(uint32_t number) const { return number < stream_registers_; }
     void set_streaming(bool on);
     // Looks when a stream brings or takes its next element.
     void look_at_stream(uint32_t number);
-    uint64_t take_from_stream(uint32_t number, int64_t time);
+    uint64_t take_from(Stream &stream, uint32_t number, int64_t time);
     // The queue is a ring, which holds more than the sequencer: setups of loops are in it, too.
     static constexpr uint64_t places = 128;
     const Entry &entry(uint64_t number) const { return queue_[number % places]; }
@@ -131,8 +134,10 @@ class SnitchCore final : public HartExtension {
     void end_or_repeat();
     // Finds the steps of a loop that begins a further turn; none where they are not all usual ones.
     void find_steps(const Loop &loop);
-    // When a step can be issued at the earliest.
-    int64_t step_time(const Step &step) const;
+    Step step_of(const Entry &entry) const;
+    void find_sources(Step &step) const;
+    // When a step can be issued, from a cycle on.
+    int64_t step_time(const Step &step, int64_t from) const;
     void execute(const Step &step, int64_t time);
     void put_in_stream(const Step &step, uint64_t value, int64_t ready);
     bool compute_at_once(const Step &step, uint64_t a, uint64_t b, uint64_t c, uint64_t &result) const;
@@ -140,7 +145,11 @@ class SnitchCore final : public HartExtension {
     static Way way_of(uint16_t code);
     // Whether all that it does in this cycle is a step, and that: it says when the one behind it comes.
     bool is_stepping() const { return steps_ != 0 && planned_; }
-    int64_t take_step(int64_t now);
+    bool take_step(int64_t now, int64_t &limit, int64_t &next);
+    // The same for a sum.
+    void take_sum(int64_t now, int64_t &next);
+    bool are_sums() const;
+    void end_sums();
     // Goes on with these; false where there is nothing to do until `next`.
     bool repeat_steps(int64_t &limit, int64_t &next);
     bool begin_turn();
@@ -161,8 +170,12 @@ class SnitchCore final : public HartExtension {
 
     Machine &machine_;
     Hart &hart_;
+    uint64_t *const floats_ = hart_.f.data();
     bool scheduled_ = false;
     bool planned_ = false; // the next instruction is
+    bool are_sums_ = false; // all steps of the loop add products of two streams to registers
+    bool sums_ = false;     // and these streams flow, so that `ready_` need not tell of them
+    bool inexact_ = false;  // whether a step has nothing to add to the flags by rounding
     Wait waits_ = Wait::none;
     Places planned_places_ = 0;
     int64_t planned_at_ = 0;

@@ -31,7 +31,13 @@ uint32_t bytes_of(const Op &op) {
 void SnitchCore::look_at_stream(uint32_t number) {
     const Stream &stream = *streams_[number];
     const bool writes = stream.is_writing();
-    reading_ = (reading_ & ~(uint64_t{1} << number)) | uint64_t{writes ? 0u : 1u} << number;
+    if (const uint64_t bit = uint64_t{1} << number; writes == ((reading_ & bit) != 0)) {
+        reading_ ^= bit;
+        known_setup_ = ~uint64_t{0}; // sources are others
+        are_sums_ = sums_ = false;
+        for (uint32_t i = 0; i < steps_; ++i)
+            find_sources(body_[i]);
+    }
     ready_[number] = writes ? hidden_ready_[number] : stream.ready();
     ready_[target_place_of(number)] = writes ? stream.room() : never;
 }
@@ -61,11 +67,14 @@ HOT int64_t SnitchCore::issue_time(const Entry &entry, Places places) const {
 HOT uint64_t SnitchCore::operand_of(uint32_t number, int64_t time) {
     if ((reading_ >> number & 1) == 0)
         return hart_.f[number];
-    return take_from_stream(number, time);
+    return take_from(*streams_[number], number, time);
 }
 
-HOT uint64_t SnitchCore::take_from_stream(uint32_t number, int64_t time) {
-    Stream &stream = *streams_[number];
+HOT uint64_t SnitchCore::operand_of(Stream *stream, uint32_t number, int64_t time) {
+    return stream == nullptr ? floats_[number] : take_from(*stream, number, time);
+}
+
+HOT uint64_t SnitchCore::take_from(Stream &stream, uint32_t number, int64_t time) {
     uint64_t value = 0;
     if (stream.take_again(value))
         return value;
@@ -222,6 +231,29 @@ HOT void SnitchCore::advance() {
     end_or_repeat();
 }
 
+SnitchCore::Step SnitchCore::step_of(const Entry &entry) const {
+    const auto place = [&entry](uint32_t where) { return static_cast<uint8_t>(entry.places >> where & 0xff); };
+    Step made;
+    made.first = place(first_place);
+    made.second = place(second_place);
+    made.third = place(third_place);
+    made.target = place(target_place);
+    made.target_place = static_cast<uint8_t>(target_place_of(made.target));
+    made.latency = entry.latency;
+    made.way = way_of(entry.op->code);
+    made.to_stream = is_stream(made.target);
+    made.compute = entry.row->compute_usual;
+    find_sources(made);
+    return made;
+}
+
+void SnitchCore::find_sources(Step &step) const {
+    const auto source = [this](uint32_t number) {
+        return (reading_ >> number & 1) != 0 ? streams_[number].get() : nullptr;
+    };
+    step.streams = {source(step.first), source(step.second), source(step.third)};
+}
+
 void SnitchCore::find_steps(const Loop &loop) {
     if (known_setup_ != loop.setup) {
         known_setup_ = loop.setup;
@@ -231,17 +263,8 @@ void SnitchCore::find_steps(const Loop &loop) {
         for (uint64_t i = 0; usual && i < count; ++i) {
             const Entry &each = entry(at_ + i);
             usual = each.usual && (each.used >> first_place & each.used >> target_place & 1) != 0;
-            if (!usual) // a loop in it, for one
-                break;
-            const auto place = [&each](uint32_t where) { return static_cast<uint8_t>(each.places >> where & 0xff); };
-            body_[i] = {each.row->compute_usual,
-                        place(first_place),
-                        place(second_place),
-                        place(third_place),
-                        place(target_place),
-                        static_cast<uint8_t>(target_place_of(place(target_place))),
-                        each.latency,
-                        way_of(each.op->code)};
+            if (usual) // no loop in it, for one
+                body_[i] = step_of(each);
         }
         known_steps_ = usual ? static_cast<uint32_t>(count) : 0;
     }
@@ -249,12 +272,23 @@ void SnitchCore::find_steps(const Loop &loop) {
     step_ = body_.data();
     steps_end_ = step_ + steps_;
     turns_ = innermost_->iterations - loop.iteration;
+    inexact_ = (flags() & float_flag::inexact) != 0;
+    are_sums_ = steps_ != 0 && are_sums();
 }
 
-HOT int64_t SnitchCore::step_time(const Step &step) const {
+bool SnitchCore::are_sums() const {
+    const Step &first = body_[0];
+    return std::all_of(body_.begin(), body_.begin() + steps_, [&first](const Step &step) {
+        return step.way != Way::call && step.way == first.way && step.streams == first.streams &&
+               step.streams[0] != nullptr && step.streams[1] != nullptr && step.streams[0] != step.streams[1] &&
+               step.third == step.target && !step.to_stream;
+    });
+}
+
+HOT int64_t SnitchCore::step_time(const Step &step, int64_t from) const {
     const int64_t sources = std::max(ready_[step.first], ready_[step.second]);
     const int64_t others = std::max(ready_[step.third], ready_[step.target_place]);
-    return std::max(time_, std::max(sources, others));
+    return std::max(from, std::max(sources, others));
 }
 
 const Op *SnitchCore::op_of(const Step &step) const {
@@ -264,6 +298,7 @@ const Op *SnitchCore::op_of(const Step &step) const {
 [[gnu::noinline]] uint64_t SnitchCore::compute_step(const Step &step, uint64_t a, uint64_t b, uint64_t c) {
     const FloatResult result = step.compute(a, b, c, flags());
     hart_.fcsr |= result.flags;
+    inexact_ = (flags() & float_flag::inexact) != 0;
     if (result.unboxed) [[unlikely]]
         tell_unboxed(op_of(step));
     return result.value;
@@ -283,86 +318,113 @@ SnitchCore::Way SnitchCore::way_of(uint16_t code) {
 // The most frequent instructions, where no flag can be new; false where more has to be looked at.
 HOT bool SnitchCore::compute_at_once(const Step &step, uint64_t a, uint64_t b, uint64_t c, uint64_t &result) const {
     namespace host = float64_host;
-    FloatState state{rounding_mode::nearest_even, flags()};
     switch (step.way) {
     case Way::multiply_add:
         result = host::bits(std::fma(host::number(a), host::number(b), host::number(c)));
-        return host::is_plain(result) && float32_host::knows_inexact(state);
+        return host::is_plain(result) && inexact_;
     case Way::multiply_add_singles:
-        return float_lanes::multiply_add_singles(a, b, c, result) && float32_host::knows_inexact(state);
-    case Way::dot_products:
+        return float_lanes::multiply_add_singles(a, b, c, result) && inexact_;
+    case Way::dot_products: {
+        FloatState state{rounding_mode::nearest_even, flags()};
         return float_lanes::dot_products(a, b, c, result, state) && state.flags == flags();
+    }
     default:
         return false;
     }
 }
 
 HOT void SnitchCore::execute(const Step &step, int64_t time) {
+    const uint64_t a = operand_of(step.streams[0], step.first, time);
+    const uint64_t b = operand_of(step.streams[1], step.second, time);
+    const uint64_t c = operand_of(step.streams[2], step.third, time);
     time_ = time + 1;
-    ++repeated_;
-    const uint64_t a = operand_of(step.first, time);
-    const uint64_t b = operand_of(step.second, time);
-    const uint64_t c = operand_of(step.third, time);
     uint64_t value = 0;
-    if (!compute_at_once(step, a, b, c, value))
+    if (!compute_at_once(step, a, b, c, value)) [[unlikely]]
         value = compute_step(step, a, b, c);
-    if (is_stream(step.target)) [[unlikely]] {
+    if (step.to_stream) [[unlikely]] {
         put_in_stream(step, value, time + step.latency);
         return;
     }
-    hart_.f[step.target] = value;
+    floats_[step.target] = value;
     ready_[step.target] = time + step.latency;
 }
 
 // Behind the last step of the last turn.
 [[gnu::noinline]] void SnitchCore::end_steps() {
+    end_sums();
     running_.back().iteration = innermost_->iterations;
     at_ = innermost_->end - 1;
     steps_ = 0;
     end_or_repeat();
 }
 
+void SnitchCore::end_sums() {
+    if (!sums_)
+        return;
+    sums_ = false;
+    look_at_stream(body_[0].first);
+    look_at_stream(body_[0].second);
+}
+
 HOT bool SnitchCore::begin_turn() {
     step_ = body_.data();
-    if (turns_-- != 0) [[likely]]
+    repeated_ += steps_;
+    if (turns_-- != 0) [[likely]] {
+        if (are_sums_ && !sums_)
+            sums_ = step_->streams[0]->flows() && step_->streams[1]->flows();
         return true;
+    }
     end_steps();
     return false;
 }
 
-HOT int64_t SnitchCore::take_step(int64_t now) {
+HOT void SnitchCore::take_sum(int64_t now, int64_t &next) {
     const Step &step = *step_;
     ++step_;
-    execute(step, now);
-    int64_t limit = now;
+    time_ = next;
+    Stream &first = *step.streams[0], &second = *step.streams[1];
+    const uint64_t a = first.take_flowing(now, next);
+    const uint64_t b = second.take_flowing(now, next);
+    uint64_t &sum = floats_[step.target];
+    if (uint64_t value = 0; compute_at_once(step, a, b, sum, value)) [[likely]]
+        sum = value;
+    else
+        sum = compute_step(step, a, b, sum);
+    ready_[step.target] = now + step.latency;
+    if (!first.flows() || !second.flows()) [[unlikely]]
+        end_sums();
+}
+
+HOT bool SnitchCore::take_step(int64_t now, int64_t &limit, int64_t &next) {
+    int64_t there = now + 1;
+    const bool sum = sums_;
+    if (sum) [[likely]] {
+        take_sum(now, there);
+    } else {
+        const Step &step = *step_;
+        ++step_;
+        execute(step, now);
+    }
     if (step_ == steps_end_ && !begin_turn()) [[unlikely]] {
         planned_ = false;
         if (waits_ != Wait::none)
             end_wait(now, limit);
-        return take_turn(limit);
+        return false;
     }
     if (waits_ == Wait::stream) [[unlikely]] // until the loop ends, the queue stays as it is
         end_wait(now, limit);
-    return planned_at_ = step_time(*step_);
+    next = sum && sums_ ? std::max(there, ready_[step_->target]) : step_time(*step_, now + 1);
+    planned_at_ = next;
+    return true;
 }
 
 HOT bool SnitchCore::repeat_steps(int64_t &limit, int64_t &next) {
-    next = planned_ ? planned_at_ : step_time(*step_);
-    while (next <= limit) {
-        const Step &step = *step_;
-        ++step_;
-        execute(step, next);
-        if (step_ == steps_end_ && !begin_turn()) {
-            planned_ = false;
-            if (waits_ != Wait::none)
-                end_wait(next, limit);
+    next = planned_ ? planned_at_ : step_time(*step_, time_);
+    while (next <= limit)
+        if (!take_step(next, limit, next)) {
             next = never;
             return true;
         }
-        if (waits_ == Wait::stream) [[unlikely]]
-            end_wait(next, limit);
-        next = step_time(*step_);
-    }
     planned_at_ = next;
     planned_ = next < never;
     return false;
@@ -417,12 +479,11 @@ HOT void SnitchCore::take_turns(int64_t until) {
         size_t kept = 0;
         for (size_t i = 0; i < count; ++i) {
             SnitchCore &unit = *units[i];
-            const bool last = i + 1 == count && kept == 0;
-            int64_t next = now;
-            if (!last && unit.is_stepping()) [[likely]]
-                next = unit.take_step(now);
-            else if (!machine_.is_stopping())
-                next = unit.take_turn(last ? times.alone(until) : now);
+            const bool alone = count == 1;
+            int64_t next = now, limit = alone ? times.alone(until) : now;
+            if (!machine_.is_stopping() &&
+                (alone || !unit.is_stepping() || !unit.take_step(now, limit, next))) [[unlikely]]
+                next = unit.take_turn(limit);
             if (next == now + 1) [[likely]]
                 units[kept++] = &unit;
             else if (next < never)
@@ -458,7 +519,7 @@ void SnitchCore::go_on(int64_t until) {
     take_turns(until);
 }
 
-HOT int64_t SnitchCore::take_turn(int64_t limit) {
+[[gnu::noinline]] int64_t SnitchCore::take_turn(int64_t limit) {
     int64_t next = never;
     while ((steps_ == 0 || repeat_steps(limit, next)) && go_through_queue(limit, next))
         ;
