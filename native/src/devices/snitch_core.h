@@ -124,8 +124,9 @@ class SnitchCore final : public HartExtension {
     void wake_self(int64_t time);
     // Goes on until `limit`, the last cycle in which nobody else does anything, and says when it goes on; `never` where
     // it waits for the hart.
-    int64_t take_turn(int64_t limit);
-    void take_turns(int64_t until);
+    template <bool Wide> int64_t take_turn(int64_t limit);
+    template <bool Wide> int64_t go_through(int64_t limit);
+    template <bool Wide> void take_turns(int64_t until);
     void take_turns_wide(int64_t until);
     // Goes to the next instruction in the queue; false where there is none yet.
     bool find_next();
@@ -138,20 +139,21 @@ class SnitchCore final : public HartExtension {
     void find_sources(Step &step) const;
     // When a step can be issued, from a cycle on.
     int64_t step_time(const Step &step, int64_t from) const;
-    void execute(const Step &step, int64_t time);
+    template <bool Wide> void execute(const Step &step, int64_t time);
     void put_in_stream(const Step &step, uint64_t value, int64_t ready);
+    template <bool Wide>
     bool compute_at_once(const Step &step, uint64_t a, uint64_t b, uint64_t c, uint64_t &result) const;
     uint64_t compute_step(const Step &step, uint64_t a, uint64_t b, uint64_t c);
     static Way way_of(uint16_t code);
     // Whether all that it does in this cycle is a step, and that: it says when the one behind it comes.
     bool is_stepping() const { return steps_ != 0 && planned_; }
-    bool take_step(int64_t now, int64_t &limit, int64_t &next);
+    template <bool Wide> bool take_step(int64_t now, int64_t &limit, int64_t &next);
     // The same for a sum.
-    void take_sum(int64_t now, int64_t &next);
+    template <bool Wide> void take_sum(int64_t now, int64_t &next);
     bool are_sums() const;
     void end_sums();
     // Goes on with these; false where there is nothing to do until `next`.
-    bool repeat_steps(int64_t &limit, int64_t &next);
+    template <bool Wide> bool repeat_steps(int64_t &limit, int64_t &next);
     bool begin_turn();
     void end_steps();
     const Op *op_of(const Step &step) const;
@@ -172,7 +174,7 @@ class SnitchCore final : public HartExtension {
     Hart &hart_;
     uint64_t *const floats_ = hart_.f.data();
     bool scheduled_ = false;
-    bool planned_ = false; // the next instruction is
+    bool planned_ = false;  // the next instruction is
     bool are_sums_ = false; // all steps of the loop add products of two streams to registers
     bool sums_ = false;     // and these streams flow, so that `ready_` need not tell of them
     bool inexact_ = false;  // whether a step has nothing to add to the flags by rounding

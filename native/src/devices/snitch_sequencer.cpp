@@ -316,6 +316,7 @@ SnitchCore::Way SnitchCore::way_of(uint16_t code) {
 }
 
 // The most frequent instructions, where no flag can be new; false where more has to be looked at.
+template <bool Wide>
 HOT bool SnitchCore::compute_at_once(const Step &step, uint64_t a, uint64_t b, uint64_t c, uint64_t &result) const {
     namespace host = float64_host;
     switch (step.way) {
@@ -323,23 +324,28 @@ HOT bool SnitchCore::compute_at_once(const Step &step, uint64_t a, uint64_t b, u
         result = host::bits(std::fma(host::number(a), host::number(b), host::number(c)));
         return host::is_plain(result) && inexact_;
     case Way::multiply_add_singles:
+        if constexpr (Wide)
+            return float_lanes::wide::multiply_add_singles(a, b, c, result) && inexact_;
         return float_lanes::multiply_add_singles(a, b, c, result) && inexact_;
     case Way::dot_products: {
-        FloatState state{rounding_mode::nearest_even, flags()};
-        return float_lanes::dot_products(a, b, c, result, state) && state.flags == flags();
+        const FloatState before{rounding_mode::nearest_even, inexact_ ? float_flag::inexact : 0};
+        FloatState state = before;
+        if constexpr (Wide)
+            return float_lanes::wide::dot_products(a, b, c, result, state) && state.flags == before.flags;
+        return float_lanes::dot_products(a, b, c, result, state) && state.flags == before.flags;
     }
     default:
         return false;
     }
 }
 
-HOT void SnitchCore::execute(const Step &step, int64_t time) {
+template <bool Wide> HOT void SnitchCore::execute(const Step &step, int64_t time) {
     const uint64_t a = operand_of(step.streams[0], step.first, time);
     const uint64_t b = operand_of(step.streams[1], step.second, time);
     const uint64_t c = operand_of(step.streams[2], step.third, time);
     time_ = time + 1;
     uint64_t value = 0;
-    if (!compute_at_once(step, a, b, c, value)) [[unlikely]]
+    if (!compute_at_once<Wide>(step, a, b, c, value)) [[unlikely]]
         value = compute_step(step, a, b, c);
     if (step.to_stream) [[unlikely]] {
         put_in_stream(step, value, time + step.latency);
@@ -378,7 +384,7 @@ HOT bool SnitchCore::begin_turn() {
     return false;
 }
 
-HOT void SnitchCore::take_sum(int64_t now, int64_t &next) {
+template <bool Wide> HOT void SnitchCore::take_sum(int64_t now, int64_t &next) {
     const Step &step = *step_;
     ++step_;
     time_ = next;
@@ -386,7 +392,7 @@ HOT void SnitchCore::take_sum(int64_t now, int64_t &next) {
     const uint64_t a = first.take_flowing(now, next);
     const uint64_t b = second.take_flowing(now, next);
     uint64_t &sum = floats_[step.target];
-    if (uint64_t value = 0; compute_at_once(step, a, b, sum, value)) [[likely]]
+    if (uint64_t value = 0; compute_at_once<Wide>(step, a, b, sum, value)) [[likely]]
         sum = value;
     else
         sum = compute_step(step, a, b, sum);
@@ -395,15 +401,15 @@ HOT void SnitchCore::take_sum(int64_t now, int64_t &next) {
         end_sums();
 }
 
-HOT bool SnitchCore::take_step(int64_t now, int64_t &limit, int64_t &next) {
+template <bool Wide> HOT bool SnitchCore::take_step(int64_t now, int64_t &limit, int64_t &next) {
     int64_t there = now + 1;
     const bool sum = sums_;
     if (sum) [[likely]] {
-        take_sum(now, there);
+        take_sum<Wide>(now, there);
     } else {
         const Step &step = *step_;
         ++step_;
-        execute(step, now);
+        execute<Wide>(step, now);
     }
     if (step_ == steps_end_ && !begin_turn()) [[unlikely]] {
         planned_ = false;
@@ -418,10 +424,10 @@ HOT bool SnitchCore::take_step(int64_t now, int64_t &limit, int64_t &next) {
     return true;
 }
 
-HOT bool SnitchCore::repeat_steps(int64_t &limit, int64_t &next) {
+template <bool Wide> HOT bool SnitchCore::repeat_steps(int64_t &limit, int64_t &next) {
     next = planned_ ? planned_at_ : step_time(*step_, time_);
     while (next <= limit)
-        if (!take_step(next, limit, next)) {
+        if (!take_step<Wide>(next, limit, next)) {
             next = never;
             return true;
         }
@@ -466,7 +472,7 @@ void SnitchCore::end_or_repeat() {
     forget_done();
 }
 
-HOT void SnitchCore::take_turns(int64_t until) {
+template <bool Wide> HOT void SnitchCore::take_turns(int64_t until) {
     // The units of this cycle in their order, all of one kind. Those that go on in the next one need no queue in between
     // while nobody else comes.
     std::array<SnitchCore *, 64> units; // NOLINT: filled as far as it is used
@@ -479,11 +485,9 @@ HOT void SnitchCore::take_turns(int64_t until) {
         size_t kept = 0;
         for (size_t i = 0; i < count; ++i) {
             SnitchCore &unit = *units[i];
-            const bool alone = count == 1;
-            int64_t next = now, limit = alone ? times.alone(until) : now;
-            if (!machine_.is_stopping() &&
-                (alone || !unit.is_stepping() || !unit.take_step(now, limit, next))) [[unlikely]]
-                next = unit.take_turn(limit);
+            int64_t next = now, limit = count != 1 ? now : times.alone(until);
+            if (count == 1 || !unit.is_stepping() || !unit.take_step<Wide>(now, limit, next)) [[unlikely]]
+                next = machine_.is_stopping() ? now : unit.take_turn<Wide>(limit);
             if (next == now + 1) [[likely]]
                 units[kept++] = &unit;
             else if (next < never)
@@ -502,29 +506,34 @@ HOT void SnitchCore::take_turns(int64_t until) {
     }
 }
 
-#if defined(__x86_64__)
-// The same for processors of the last ten years: shifts by registers, and multiply-add without a call.
-[[gnu::target("avx2,fma,bmi,bmi2")]] void SnitchCore::take_turns_wide(int64_t until) { take_turns(until); }
+template <bool Wide> HOT int64_t SnitchCore::go_through(int64_t limit) {
+    int64_t next = never;
+    while ((steps_ == 0 || repeat_steps<Wide>(limit, next)) && go_through_queue(limit, next))
+        ;
+    scheduled_ = next < never;
+    return next;
+}
+
+template <> [[gnu::noinline]] int64_t SnitchCore::take_turn<false>(int64_t limit) { return go_through<false>(limit); }
+
+#ifdef WIDE
+template <> [[gnu::noinline]] WIDE int64_t SnitchCore::take_turn<true>(int64_t limit) {
+    return go_through<true>(limit);
+}
+
+WIDE void SnitchCore::take_turns_wide(int64_t until) { take_turns<true>(until); }
 #endif
 
 void SnitchCore::go_on(int64_t until) {
-#if defined(__x86_64__)
-    static const bool wide =
-        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+#ifdef WIDE
+    static const bool wide = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                             __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi2");
     if (wide) {
         take_turns_wide(until);
         return;
     }
 #endif
-    take_turns(until);
-}
-
-[[gnu::noinline]] int64_t SnitchCore::take_turn(int64_t limit) {
-    int64_t next = never;
-    while ((steps_ == 0 || repeat_steps(limit, next)) && go_through_queue(limit, next))
-        ;
-    scheduled_ = next < never;
-    return next;
+    take_turns<false>(until);
 }
 
 bool SnitchCore::go_through_queue(int64_t &limit, int64_t &next) {

@@ -160,9 +160,9 @@ class Stream {
     void leave_near(uint32_t address);
 
     // What each element needs comes first.
-    bool flows_ = false;  // the FIFO is full whenever nothing is taken, and nobody looks at single elements
-    bool active_ = false; // has elements left to ask for
-    bool queued_ = false; // `behind_` waits
+    bool flows_ = false;       // the FIFO is full whenever nothing is taken, and nobody looks at single elements
+    bool active_ = false;      // has elements left to ask for
+    bool queued_ = false;      // `behind_` waits
     Element *first_ = nullptr; // of those in the FIFO
     uint32_t waiting_ = 0;
     uint32_t left_ = 0, repeat_ = 0; // elements of the innermost loop behind this one; how often each is given again
