@@ -139,6 +139,7 @@ class SnitchCore final : public HartExtension {
     void find_sources(Step &step) const;
     // When a step can be issued, from a cycle on.
     int64_t step_time(const Step &step, int64_t from) const;
+    int64_t sum_time(const Step &step, int64_t from) const;
     template <bool Wide> void execute(const Step &step, int64_t time);
     void put_in_stream(const Step &step, uint64_t value, int64_t ready);
     template <bool Wide>
@@ -146,10 +147,11 @@ class SnitchCore final : public HartExtension {
     uint64_t compute_step(const Step &step, uint64_t a, uint64_t b, uint64_t c);
     static Way way_of(uint16_t code);
     // Whether all that it does in this cycle is a step, and that: it says when the one behind it comes.
-    bool is_stepping() const { return steps_ != 0 && planned_; }
+    bool is_stepping() const { return sums_ || (steps_ != 0 && planned_); }
     template <bool Wide> bool take_step(int64_t now, int64_t &limit, int64_t &next);
     // The same for a sum.
-    template <bool Wide> void take_sum(int64_t now, int64_t &next);
+    template <bool Wide> bool take_sum(int64_t now, int64_t &next);
+    bool go_to_next_step(int64_t now, int64_t &limit, int64_t &next);
     bool are_sums() const;
     void end_sums();
     // Goes on with these; false where there is nothing to do until `next`.

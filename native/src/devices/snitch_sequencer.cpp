@@ -291,6 +291,11 @@ HOT int64_t SnitchCore::step_time(const Step &step, int64_t from) const {
     return std::max(from, std::max(sources, others));
 }
 
+HOT int64_t SnitchCore::sum_time(const Step &step, int64_t from) const {
+    const int64_t streams = std::max(step.streams[0]->ready_flowing(), step.streams[1]->ready_flowing());
+    return std::max(std::max(from, ready_[step.target]), streams);
+}
+
 const Op *SnitchCore::op_of(const Step &step) const {
     return entry(running_.back().setup + 1 + static_cast<uint64_t>(&step - body_.data())).op;
 }
@@ -384,33 +389,30 @@ HOT bool SnitchCore::begin_turn() {
     return false;
 }
 
-template <bool Wide> HOT void SnitchCore::take_sum(int64_t now, int64_t &next) {
+template <bool Wide> HOT bool SnitchCore::take_sum(int64_t now, int64_t &next) {
     const Step &step = *step_;
-    ++step_;
-    time_ = next;
     Stream &first = *step.streams[0], &second = *step.streams[1];
-    const uint64_t a = first.take_flowing(now, next);
-    const uint64_t b = second.take_flowing(now, next);
+    uint64_t a = 0, b = 0;
+    const bool first_flows = first.take_flowing(now, a), second_flows = second.take_flowing(now, b);
     uint64_t &sum = floats_[step.target];
     if (uint64_t value = 0; compute_at_once<Wide>(step, a, b, sum, value)) [[likely]]
         sum = value;
     else
         sum = compute_step(step, a, b, sum);
     ready_[step.target] = now + step.latency;
-    if (!first.flows() || !second.flows()) [[unlikely]]
+    ++step_;
+    if (!first_flows || !second_flows) [[unlikely]] {
         end_sums();
+        return false;
+    }
+    if (step_ == steps_end_ || waits_ == Wait::stream) [[unlikely]]
+        return false;
+    next = sum_time(*step_, now + 1);
+    return true;
 }
 
-template <bool Wide> HOT bool SnitchCore::take_step(int64_t now, int64_t &limit, int64_t &next) {
-    int64_t there = now + 1;
-    const bool sum = sums_;
-    if (sum) [[likely]] {
-        take_sum<Wide>(now, there);
-    } else {
-        const Step &step = *step_;
-        ++step_;
-        execute<Wide>(step, now);
-    }
+HOT bool SnitchCore::go_to_next_step(int64_t now, int64_t &limit, int64_t &next) {
+    time_ = now + 1;
     if (step_ == steps_end_ && !begin_turn()) [[unlikely]] {
         planned_ = false;
         if (waits_ != Wait::none)
@@ -419,7 +421,21 @@ template <bool Wide> HOT bool SnitchCore::take_step(int64_t now, int64_t &limit,
     }
     if (waits_ == Wait::stream) [[unlikely]] // until the loop ends, the queue stays as it is
         end_wait(now, limit);
-    next = sum && sums_ ? std::max(there, ready_[step_->target]) : step_time(*step_, now + 1);
+    next = sums_ ? sum_time(*step_, time_) : step_time(*step_, time_);
+    return true;
+}
+
+template <bool Wide> HOT bool SnitchCore::take_step(int64_t now, int64_t &limit, int64_t &next) {
+    bool found = false;
+    if (sums_) [[likely]] {
+        found = take_sum<Wide>(now, next);
+    } else {
+        const Step &step = *step_;
+        ++step_;
+        execute<Wide>(step, now);
+    }
+    if (!found && !go_to_next_step(now, limit, next))
+        return false;
     planned_at_ = next;
     return true;
 }
@@ -483,18 +499,24 @@ template <bool Wide> HOT void SnitchCore::take_turns(int64_t until) {
         units[count++] = static_cast<SnitchCore *>(unit);
     for (int64_t now = times.now();; ++now) {
         size_t kept = 0;
-        for (size_t i = 0; i < count; ++i) {
-            SnitchCore &unit = *units[i];
-            int64_t next = now, limit = count != 1 ? now : times.alone(until);
-            if (count == 1 || !unit.is_stepping() || !unit.take_step<Wide>(now, limit, next)) [[unlikely]]
-                next = machine_.is_stopping() ? now : unit.take_turn<Wide>(limit);
+        const auto go_on_at = [&](SnitchCore &unit, int64_t next) {
             if (next == now + 1) [[likely]]
                 units[kept++] = &unit;
             else if (next < never)
                 times.push(unit, next);
             else // until a stream is set up
                 unit.scheduled_ = unit.planned_ = false;
-        }
+        };
+        if (count == 1)
+            go_on_at(*units[0], machine_.is_stopping() ? now : units[0]->take_turn<Wide>(times.alone(until)));
+        else
+            for (size_t i = 0; i < count; ++i) {
+                SnitchCore &unit = *units[i];
+                int64_t next = now, limit = now;
+                if (!unit.is_stepping() || !unit.take_step<Wide>(now, limit, next)) [[unlikely]]
+                    next = machine_.is_stopping() ? now : unit.template take_turn<Wide>(limit);
+                go_on_at(unit, next);
+            }
         count = kept;
         if (kept == 0)
             return;

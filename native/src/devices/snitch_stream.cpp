@@ -141,7 +141,10 @@ void Stream::fetch(int64_t now) {
     }
 }
 
-void Stream::fetch_slowly(Element &place, int64_t now) { fetch_next(place, now); }
+bool Stream::fetch_slowly(Element &place, int64_t now) {
+    fetch_next(place, now);
+    return flows_;
+}
 
 void Stream::leave_room(int64_t now) {
     --waiting_;

@@ -80,25 +80,22 @@ class Stream {
             leave_room(time);
         return value;
     }
-    // The next element of a stream that flows; where it is given for the last time, `next` becomes at least the time of
-    // the one behind it. The stream may flow no longer then.
-    [[gnu::always_inline]] uint64_t take_flowing(int64_t now, int64_t &next) {
+    // Takes the next element of a stream that flows; false where it flows no longer then.
+    [[gnu::always_inline]] bool take_flowing(int64_t now, uint64_t &value) {
         Element &taken = *first_;
-        const uint64_t value = taken.value;
+        value = taken.value;
         if (taken.repeats != 0) {
             --taken.repeats;
-            return value;
+            return true;
         }
         first_ = taken.next;
-        if (left_ == 0 || pointer_ - base_ >= size_) [[unlikely]] {
-            fetch_slowly(taken, now);
-        } else {
-            --left_;
-            put_in(taken, pointer_ - base_, now);
-            pointer_ += stride_;
-        }
-        next = std::max(next, first_->ready);
-        return value;
+        const uint32_t offset = pointer_ - base_;
+        if (left_ == 0 || offset >= size_) [[unlikely]]
+            return fetch_slowly(taken, now);
+        --left_;
+        pointer_ += stride_;
+        put_in(taken, offset, now);
+        return true;
     }
     // From when an element can be put in.
     int64_t room() const { return own_port_ - static_cast<int64_t>(depth_); }
@@ -133,7 +130,7 @@ class Stream {
         place.repeats = repeat_;
         std::memcpy(&place.value, data_ + offset, sizeof place.value);
     }
-    void fetch_slowly(Element &place, int64_t now);
+    bool fetch_slowly(Element &place, int64_t now);
     uint32_t next_address() {
         const uint32_t here = pointer_;
         if (left_ != 0) [[likely]] {
