@@ -199,14 +199,15 @@ WIDE inline bool multiply_add_singles(uint64_t a, uint64_t b, uint64_t c, uint64
 WIDE inline bool dot_products(uint64_t a, uint64_t b, uint64_t c, uint64_t &result, FloatState &state) {
     if (has_special(a) || has_special(b)) [[unlikely]]
         return false;
-    const auto numbers = [](uint64_t halves) __attribute__((target("avx2,fma,f16c,bmi,bmi2"))) {
-        return _mm_cvtph_ps(std::bit_cast<__m128i>(Pair{halves, 0}));
-    };
-    const Floats products = numbers(a) * numbers(b);
+    const Floats x = _mm_cvtph_ps(std::bit_cast<__m128i>(Pair{a, 0}));
+    const Floats y = _mm_cvtph_ps(std::bit_cast<__m128i>(Pair{b, 0}));
+    const Floats products = x * y;
     return float_lanes::dot_products(_mm_shuffle_ps(products, products, _MM_SHUFFLE(3, 1, 2, 0)), c, result, state);
 }
 
 } // namespace wide
+#else
+namespace wide = float_lanes;
 #endif
 
 } // namespace float_lanes
