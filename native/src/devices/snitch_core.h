@@ -123,7 +123,7 @@ class SnitchCore final : public HartExtension {
     void add(const Entry &entry);
     void wake_self(int64_t time);
     // Goes on until `limit`, the last cycle in which nobody else does anything, and says when it goes on; `never` where
-    // it waits for the hart.
+    // it waits for the hart. `Wide` is for hosts with the instructions that float_lanes.h names.
     template <bool Wide> int64_t take_turn(int64_t limit);
     template <bool Wide> int64_t go_through(int64_t limit);
     template <bool Wide> void take_turns(int64_t until);
@@ -146,13 +146,16 @@ class SnitchCore final : public HartExtension {
     bool compute_at_once(const Step &step, uint64_t a, uint64_t b, uint64_t c, uint64_t &result) const;
     uint64_t compute_step(const Step &step, uint64_t a, uint64_t b, uint64_t c);
     static Way way_of(uint16_t code);
-    // Whether all that it does in this cycle is a step, and that: it says when the one behind it comes.
+    // Whether all that it does in this cycle is a step, and that: `next` is when the one behind it comes; false where the
+    // loop has ended.
     bool is_stepping() const { return sums_ || (steps_ != 0 && planned_); }
     template <bool Wide> bool take_step(int64_t now, int64_t &limit, int64_t &next);
-    // The same for a sum.
+    // The same for a sum; false where more has to be looked at to find the next one.
     template <bool Wide> bool take_sum(int64_t now, int64_t &next);
     bool go_to_next_step(int64_t now, int64_t &limit, int64_t &next);
+    // Whether each step adds a product of the same two streams to a register.
     bool are_sums() const;
+    // From here on `ready_` tells of their streams again.
     void end_sums();
     // Goes on with these; false where there is nothing to do until `next`.
     template <bool Wide> bool repeat_steps(int64_t &limit, int64_t &next);
@@ -177,7 +180,7 @@ class SnitchCore final : public HartExtension {
     uint64_t *const floats_ = hart_.f.data();
     bool scheduled_ = false;
     bool planned_ = false;  // the next instruction is
-    bool are_sums_ = false; // all steps of the loop add products of two streams to registers
+    bool are_sums_ = false; // the steps of this loop are
     bool sums_ = false;     // and these streams flow, so that `ready_` need not tell of them
     bool inexact_ = false;  // whether a step has nothing to add to the flags by rounding
     Wait waits_ = Wait::none;

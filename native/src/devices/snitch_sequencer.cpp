@@ -307,7 +307,6 @@ HOT bool SnitchCore::begin_turn() {
     return false;
 }
 
-// A step that is a sum, and when the next one comes; false where more than that has to be looked at.
 template <bool Wide> HOT bool SnitchCore::take_sum(int64_t now, int64_t &next) {
     const Step &step = *step_;
     Stream &first = *step.streams[0], &second = *step.streams[1];
@@ -461,10 +460,8 @@ void SnitchCore::go_on(int64_t until) {
 #ifdef WIDE
     static const bool wide = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                              __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi2");
-    if (wide) {
-        take_turns_wide(until);
-        return;
-    }
+    if (wide)
+        return take_turns_wide(until);
 #endif
     take_turns<false>(until);
 }
