@@ -146,8 +146,8 @@ class SnitchCore final : public HartExtension {
     bool compute_at_once(const Step &step, uint64_t a, uint64_t b, uint64_t c, uint64_t &result) const;
     uint64_t compute_step(const Step &step, uint64_t a, uint64_t b, uint64_t c);
     static Way way_of(uint16_t code);
-    // Whether all that it does in this cycle is a step, and that: `next` is when the one behind it comes; false where the
-    // loop has ended.
+    // Whether all that it does in this cycle is a step, and that: `next` is when the one behind it comes; false where
+    // the loop has ended.
     bool is_stepping() const { return sums_ || (steps_ != 0 && planned_); }
     template <bool Wide> bool take_step(int64_t now, int64_t &limit, int64_t &next);
     // The same for a sum; false where more has to be looked at to find the next one.

@@ -1,5 +1,5 @@
-// What is the same in each turn of a loop that a Snitch core's sequencer repeats, found once. How the steps are executed
-// is in snitch_sequencer.cpp.
+// What is the same in each turn of a loop that a Snitch core's sequencer repeats, found once. How steps are executed is
+// in snitch_sequencer.cpp.
 #include "devices/snitch_core.h"
 
 namespace tilewright {
