@@ -105,3 +105,16 @@ def test_repeated(name: str) -> None:
         machine = finished(machine_with(loop))
         found = machine.float_register(0, FT3), machine.fcsr(0) & 31
         assert found == loop.expected(), loop
+
+
+@pytest.mark.parametrize("exponent", range(62), ids=hex)
+def test_products_of_all_halves(exponent: int) -> None:
+    """Every half that is a number, those of one exponent and sign in a loop, so that none is lost in the sum."""
+    row = next(row for row in instructions().values() if row.name == "vfdotpex.s.h")
+    ones = 0x3C003C003C003C00
+    first = exponent << 10 if exponent < 31 else exponent + 1 << 10
+    quads = [sum(first + at + lane << 16 * lane for lane in range(4)) for at in range(0, 1024, 4)]
+    for flags in (NONE, INEXACT):
+        loop = Loop(row, [(quad, ones) for quad in quads], 0, flags)
+        machine = finished(machine_with(loop))
+        assert (machine.float_register(0, FT3), machine.fcsr(0) & 31) == loop.expected()

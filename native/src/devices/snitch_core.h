@@ -40,8 +40,8 @@ class SnitchCore final : public HartExtension {
 
     Idma *dma = nullptr;
     SnitchCluster *cluster = nullptr;
-    uint64_t executed() const { return executed_ + repeated_; }
-    uint64_t repeated() const { return repeated_; }
+    uint64_t executed() const { return executed_ + repeated(); }
+    uint64_t repeated() const { return repeated_ + (steps_ != 0 ? static_cast<uint64_t>(step_ - body_.data()) : 0); }
 
   private:
     // Registers that an instruction names, a byte each: rs1, rs2, the third (rs3, or rd where it is read) and rd.
@@ -81,11 +81,13 @@ class SnitchCore final : public HartExtension {
     // An instruction of a loop that was executed before, with all that is the same in each turn.
     enum class Way : uint8_t { call, multiply_add, multiply_add_singles, dot_products }; // how it is computed
     struct Step {
-        FloatResult (*compute)(uint64_t, uint64_t, uint64_t, uint32_t) = nullptr;
+        std::array<Stream *, 3> streams{}; // that bring its operands; null: a register holds it
         // Registers, and where it stands when the target can be written.
         uint8_t first = unread, second = unread, third = unread, target = unread, target_place = unread;
         uint8_t latency = 0;
         Way way = Way::call;
+        bool to_stream = false;
+        FloatResult (*compute)(uint64_t, uint64_t, uint64_t, uint32_t) = nullptr;
     };
 
     Entry entry_of(const Op *op, uint32_t operand, int64_t from) const;
@@ -105,13 +107,14 @@ class SnitchCore final : public HartExtension {
     bool is_usual() const { return (hart_.fcsr & 7u << 5) == 0; }
     uint32_t flags() const { return hart_.fcsr & 31; }
     uint64_t operand_of(uint32_t number, int64_t time);
+    uint64_t operand_of(Stream *stream, uint32_t number, int64_t time);
     void result_to(const Op *op, uint32_t number, uint64_t value, int64_t ready);
     bool is_streaming() const { return stream_registers_ != 0; }
     bool is_stream(uint32_t number) const { return number < stream_registers_; }
     void set_streaming(bool on);
     // Looks when a stream brings or takes its next element.
     void look_at_stream(uint32_t number);
-    uint64_t take_from_stream(uint32_t number, int64_t time);
+    uint64_t take_from(Stream &stream, uint32_t number, int64_t time);
     // The queue is a ring, which holds more than the sequencer: setups of loops are in it, too.
     static constexpr uint64_t places = 128;
     const Entry &entry(uint64_t number) const { return queue_[number % places]; }
@@ -120,9 +123,10 @@ class SnitchCore final : public HartExtension {
     void add(const Entry &entry);
     void wake_self(int64_t time);
     // Goes on until `limit`, the last cycle in which nobody else does anything, and says when it goes on; `never` where
-    // it waits for the hart.
-    int64_t take_turn(int64_t limit);
-    void take_turns(int64_t until);
+    // it waits for the hart. `Wide` is for hosts with the instructions that float_lanes.h names.
+    template <bool Wide> int64_t take_turn(int64_t limit);
+    template <bool Wide> int64_t go_through(int64_t limit);
+    template <bool Wide> void take_turns(int64_t until);
     void take_turns_wide(int64_t until);
     // Goes to the next instruction in the queue; false where there is none yet.
     bool find_next();
@@ -131,18 +135,30 @@ class SnitchCore final : public HartExtension {
     void end_or_repeat();
     // Finds the steps of a loop that begins a further turn; none where they are not all usual ones.
     void find_steps(const Loop &loop);
-    // When a step can be issued at the earliest.
-    int64_t step_time(const Step &step) const;
-    void execute(const Step &step, int64_t time);
+    Step step_of(const Entry &entry) const;
+    void find_sources(Step &step) const;
+    // When a step can be issued, from a cycle on.
+    int64_t step_time(const Step &step, int64_t from) const;
+    int64_t sum_time(const Step &step, int64_t from) const;
+    template <bool Wide> void execute(const Step &step, int64_t time);
     void put_in_stream(const Step &step, uint64_t value, int64_t ready);
+    template <bool Wide>
     bool compute_at_once(const Step &step, uint64_t a, uint64_t b, uint64_t c, uint64_t &result) const;
     uint64_t compute_step(const Step &step, uint64_t a, uint64_t b, uint64_t c);
     static Way way_of(uint16_t code);
-    // Whether all that it does in this cycle is a step, and that: it says when the one behind it comes.
-    bool is_stepping() const { return steps_ != 0 && planned_; }
-    int64_t take_step(int64_t now);
+    // Whether all that it does in this cycle is a step, and that: `next` is when the one behind it comes; false where
+    // the loop has ended.
+    bool is_stepping() const { return sums_ || (steps_ != 0 && planned_); }
+    template <bool Wide> bool take_step(int64_t now, int64_t &limit, int64_t &next);
+    // The same for a sum; false where more has to be looked at to find the next one.
+    template <bool Wide> bool take_sum(int64_t now, int64_t &next);
+    bool go_to_next_step(int64_t now, int64_t &limit, int64_t &next);
+    // Whether each step adds a product of the same two streams to a register.
+    bool are_sums() const;
+    // From here on `ready_` tells of their streams again.
+    void end_sums();
     // Goes on with these; false where there is nothing to do until `next`.
-    bool repeat_steps(int64_t &limit, int64_t &next);
+    template <bool Wide> bool repeat_steps(int64_t &limit, int64_t &next);
     bool begin_turn();
     void end_steps();
     const Op *op_of(const Step &step) const;
@@ -161,8 +177,12 @@ class SnitchCore final : public HartExtension {
 
     Machine &machine_;
     Hart &hart_;
+    uint64_t *const floats_ = hart_.f.data();
     bool scheduled_ = false;
-    bool planned_ = false; // the next instruction is
+    bool planned_ = false;  // the next instruction is
+    bool are_sums_ = false; // the steps of this loop are
+    bool sums_ = false;     // and these streams flow, so that `ready_` need not tell of them
+    bool inexact_ = false;  // whether a step has nothing to add to the flags by rounding
     Wait waits_ = Wait::none;
     Places planned_places_ = 0;
     int64_t planned_at_ = 0;

@@ -27,6 +27,14 @@ bool SnitchCore::is_over(Wait reason) const {
                                     : is_empty();
 }
 
+void SnitchCore::end_wait(int64_t at, int64_t &limit) {
+    if (!is_over(waits_))
+        return;
+    waits_ = Wait::none;
+    machine_.resume(hart_, at + 1);
+    limit = at; // it may be its turn
+}
+
 bool SnitchCore::touches(uint32_t address) const {
     for (uint64_t number = first_; number < behind_; ++number)
         if (const Entry &each = entry(number);

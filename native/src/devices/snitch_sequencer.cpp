@@ -1,5 +1,5 @@
 // The queue of a Snitch core's floating-point subsystem, the loops in it, and how its instructions are executed. All of
-// that is in one file, so that the compiler can make one loop of it.
+// that is in one file, so that the compiler can make one loop of it; the steps of loops are found in snitch_steps.cpp.
 #include "devices/snitch_core.h"
 #include "machine/float_unit.h"
 
@@ -31,7 +31,13 @@ uint32_t bytes_of(const Op &op) {
 void SnitchCore::look_at_stream(uint32_t number) {
     const Stream &stream = *streams_[number];
     const bool writes = stream.is_writing();
-    reading_ = (reading_ & ~(uint64_t{1} << number)) | uint64_t{writes ? 0u : 1u} << number;
+    if (const uint64_t bit = uint64_t{1} << number; writes == ((reading_ & bit) != 0)) {
+        reading_ ^= bit;
+        known_setup_ = ~uint64_t{0}; // sources are others
+        are_sums_ = sums_ = false;
+        for (uint32_t i = 0; i < steps_; ++i)
+            find_sources(body_[i]);
+    }
     ready_[number] = writes ? hidden_ready_[number] : stream.ready();
     ready_[target_place_of(number)] = writes ? stream.room() : never;
 }
@@ -61,11 +67,14 @@ HOT int64_t SnitchCore::issue_time(const Entry &entry, Places places) const {
 HOT uint64_t SnitchCore::operand_of(uint32_t number, int64_t time) {
     if ((reading_ >> number & 1) == 0)
         return hart_.f[number];
-    return take_from_stream(number, time);
+    return take_from(*streams_[number], number, time);
 }
 
-HOT uint64_t SnitchCore::take_from_stream(uint32_t number, int64_t time) {
-    Stream &stream = *streams_[number];
+HOT uint64_t SnitchCore::operand_of(Stream *stream, uint32_t number, int64_t time) {
+    return stream == nullptr ? floats_[number] : take_from(*stream, number, time);
+}
+
+HOT uint64_t SnitchCore::take_from(Stream &stream, uint32_t number, int64_t time) {
     uint64_t value = 0;
     if (stream.take_again(value))
         return value;
@@ -222,100 +231,64 @@ HOT void SnitchCore::advance() {
     end_or_repeat();
 }
 
-void SnitchCore::find_steps(const Loop &loop) {
-    if (known_setup_ != loop.setup) {
-        known_setup_ = loop.setup;
-        known_steps_ = 0;
-        const uint64_t count = innermost_->end - at_;
-        bool usual = innermost_->stagger == 0 && count <= body_.size();
-        for (uint64_t i = 0; usual && i < count; ++i) {
-            const Entry &each = entry(at_ + i);
-            usual = each.usual && (each.used >> first_place & each.used >> target_place & 1) != 0;
-            if (!usual) // a loop in it, for one
-                break;
-            const auto place = [&each](uint32_t where) { return static_cast<uint8_t>(each.places >> where & 0xff); };
-            body_[i] = {each.row->compute_usual,
-                        place(first_place),
-                        place(second_place),
-                        place(third_place),
-                        place(target_place),
-                        static_cast<uint8_t>(target_place_of(place(target_place))),
-                        each.latency,
-                        way_of(each.op->code)};
-        }
-        known_steps_ = usual ? static_cast<uint32_t>(count) : 0;
-    }
-    steps_ = is_usual() ? known_steps_ : 0;
-    step_ = body_.data();
-    steps_end_ = step_ + steps_;
-    turns_ = innermost_->iterations - loop.iteration;
-}
-
-HOT int64_t SnitchCore::step_time(const Step &step) const {
+HOT int64_t SnitchCore::step_time(const Step &step, int64_t from) const {
     const int64_t sources = std::max(ready_[step.first], ready_[step.second]);
     const int64_t others = std::max(ready_[step.third], ready_[step.target_place]);
-    return std::max(time_, std::max(sources, others));
+    return std::max(from, std::max(sources, others));
 }
 
-const Op *SnitchCore::op_of(const Step &step) const {
-    return entry(running_.back().setup + 1 + static_cast<uint64_t>(&step - body_.data())).op;
-}
-
-[[gnu::noinline]] uint64_t SnitchCore::compute_step(const Step &step, uint64_t a, uint64_t b, uint64_t c) {
-    const FloatResult result = step.compute(a, b, c, flags());
-    hart_.fcsr |= result.flags;
-    if (result.unboxed) [[unlikely]]
-        tell_unboxed(op_of(step));
-    return result.value;
+HOT int64_t SnitchCore::sum_time(const Step &step, int64_t from) const {
+    const int64_t streams = std::max(step.streams[0]->ready_flowing(), step.streams[1]->ready_flowing());
+    return std::max(std::max(from, ready_[step.target]), streams);
 }
 
 [[gnu::noinline]] void SnitchCore::put_in_stream(const Step &step, uint64_t value, int64_t ready) {
     result_to(op_of(step), step.target, value, ready);
 }
 
-SnitchCore::Way SnitchCore::way_of(uint16_t code) {
-    return code == op_x_fmadd_d        ? Way::multiply_add
-           : code == op_x_vfmac_s      ? Way::multiply_add_singles
-           : code == op_x_vfdotpex_s_h ? Way::dot_products
-                                       : Way::call;
-}
-
 // The most frequent instructions, where no flag can be new; false where more has to be looked at.
+template <bool Wide>
 HOT bool SnitchCore::compute_at_once(const Step &step, uint64_t a, uint64_t b, uint64_t c, uint64_t &result) const {
     namespace host = float64_host;
-    FloatState state{rounding_mode::nearest_even, flags()};
     switch (step.way) {
     case Way::multiply_add:
         result = host::bits(std::fma(host::number(a), host::number(b), host::number(c)));
-        return host::is_plain(result) && float32_host::knows_inexact(state);
+        return host::is_plain(result) && inexact_;
     case Way::multiply_add_singles:
-        return float_lanes::multiply_add_singles(a, b, c, result) && float32_host::knows_inexact(state);
-    case Way::dot_products:
-        return float_lanes::dot_products(a, b, c, result, state) && state.flags == flags();
+        if constexpr (Wide)
+            return float_lanes::wide::multiply_add_singles(a, b, c, result) && inexact_;
+        return float_lanes::multiply_add_singles(a, b, c, result) && inexact_;
+    case Way::dot_products: {
+        const FloatState before{rounding_mode::nearest_even, inexact_ ? float_flag::inexact : 0};
+        FloatState state = before;
+        if constexpr (Wide)
+            return float_lanes::wide::dot_products(a, b, c, result, state) && state.flags == before.flags;
+        return float_lanes::dot_products(a, b, c, result, state) && state.flags == before.flags;
+    }
     default:
         return false;
     }
 }
 
-HOT void SnitchCore::execute(const Step &step, int64_t time) {
+template <bool Wide> HOT void SnitchCore::execute(const Step &step, int64_t time) {
+    const uint64_t a = operand_of(step.streams[0], step.first, time);
+    const uint64_t b = operand_of(step.streams[1], step.second, time);
+    const uint64_t c = operand_of(step.streams[2], step.third, time);
     time_ = time + 1;
-    ++repeated_;
-    const uint64_t a = operand_of(step.first, time);
-    const uint64_t b = operand_of(step.second, time);
-    const uint64_t c = operand_of(step.third, time);
     uint64_t value = 0;
-    if (!compute_at_once(step, a, b, c, value))
+    if (!compute_at_once<Wide>(step, a, b, c, value)) [[unlikely]]
         value = compute_step(step, a, b, c);
-    if (is_stream(step.target)) [[unlikely]] {
+    if (step.to_stream) [[unlikely]] {
         put_in_stream(step, value, time + step.latency);
         return;
     }
-    hart_.f[step.target] = value;
+    floats_[step.target] = value;
     ready_[step.target] = time + step.latency;
 }
 
 // Behind the last step of the last turn.
 [[gnu::noinline]] void SnitchCore::end_steps() {
+    end_sums();
     running_.back().iteration = innermost_->iterations;
     at_ = innermost_->end - 1;
     steps_ = 0;
@@ -324,56 +297,77 @@ HOT void SnitchCore::execute(const Step &step, int64_t time) {
 
 HOT bool SnitchCore::begin_turn() {
     step_ = body_.data();
-    if (turns_-- != 0) [[likely]]
+    repeated_ += steps_;
+    if (turns_-- != 0) [[likely]] {
+        if (are_sums_ && !sums_)
+            sums_ = step_->streams[0]->flows() && step_->streams[1]->flows();
         return true;
+    }
     end_steps();
     return false;
 }
 
-HOT int64_t SnitchCore::take_step(int64_t now) {
+template <bool Wide> HOT bool SnitchCore::take_sum(int64_t now, int64_t &next) {
     const Step &step = *step_;
+    Stream &first = *step.streams[0], &second = *step.streams[1];
+    uint64_t a = 0, b = 0;
+    const bool first_flows = first.take_flowing(now, a), second_flows = second.take_flowing(now, b);
+    uint64_t &sum = floats_[step.target];
+    if (uint64_t value = 0; compute_at_once<Wide>(step, a, b, sum, value)) [[likely]]
+        sum = value;
+    else
+        sum = compute_step(step, a, b, sum);
+    ready_[step.target] = now + step.latency;
     ++step_;
-    execute(step, now);
-    int64_t limit = now;
+    if (!first_flows || !second_flows) [[unlikely]] {
+        end_sums();
+        return false;
+    }
+    if (step_ == steps_end_ || waits_ == Wait::stream) [[unlikely]]
+        return false;
+    next = sum_time(*step_, now + 1);
+    return true;
+}
+
+HOT bool SnitchCore::go_to_next_step(int64_t now, int64_t &limit, int64_t &next) {
+    time_ = now + 1;
     if (step_ == steps_end_ && !begin_turn()) [[unlikely]] {
         planned_ = false;
         if (waits_ != Wait::none)
             end_wait(now, limit);
-        return take_turn(limit);
+        return false;
     }
     if (waits_ == Wait::stream) [[unlikely]] // until the loop ends, the queue stays as it is
         end_wait(now, limit);
-    return planned_at_ = step_time(*step_);
+    next = sums_ ? sum_time(*step_, time_) : step_time(*step_, time_);
+    return true;
 }
 
-HOT bool SnitchCore::repeat_steps(int64_t &limit, int64_t &next) {
-    next = planned_ ? planned_at_ : step_time(*step_);
-    while (next <= limit) {
+template <bool Wide> HOT bool SnitchCore::take_step(int64_t now, int64_t &limit, int64_t &next) {
+    bool found = false;
+    if (sums_) [[likely]] {
+        found = take_sum<Wide>(now, next);
+    } else {
         const Step &step = *step_;
         ++step_;
-        execute(step, next);
-        if (step_ == steps_end_ && !begin_turn()) {
-            planned_ = false;
-            if (waits_ != Wait::none)
-                end_wait(next, limit);
+        execute<Wide>(step, now);
+    }
+    if (!found && !go_to_next_step(now, limit, next))
+        return false;
+    planned_at_ = next;
+    return true;
+}
+
+template <bool Wide> HOT bool SnitchCore::repeat_steps(int64_t &limit, int64_t &next) {
+    next = planned_ ? planned_at_ : step_time(*step_, time_);
+    while (next <= limit)
+        if (!take_step<Wide>(next, limit, next)) {
             next = never;
             return true;
         }
-        if (waits_ == Wait::stream) [[unlikely]]
-            end_wait(next, limit);
-        next = step_time(*step_);
-    }
     planned_at_ = next;
     planned_ = next < never;
     return false;
-}
-
-void SnitchCore::end_wait(int64_t at, int64_t &limit) {
-    if (!is_over(waits_))
-        return;
-    waits_ = Wait::none;
-    machine_.resume(hart_, at + 1);
-    limit = at; // it may be its turn
 }
 
 void SnitchCore::end_or_repeat() {
@@ -404,7 +398,7 @@ void SnitchCore::end_or_repeat() {
     forget_done();
 }
 
-HOT void SnitchCore::take_turns(int64_t until) {
+template <bool Wide> HOT void SnitchCore::take_turns(int64_t until) {
     // The units of this cycle in their order, all of one kind. Those that go on in the next one need no queue in between
     // while nobody else comes.
     std::array<SnitchCore *, 64> units; // NOLINT: filled as far as it is used
@@ -415,21 +409,24 @@ HOT void SnitchCore::take_turns(int64_t until) {
         units[count++] = static_cast<SnitchCore *>(unit);
     for (int64_t now = times.now();; ++now) {
         size_t kept = 0;
-        for (size_t i = 0; i < count; ++i) {
-            SnitchCore &unit = *units[i];
-            const bool last = i + 1 == count && kept == 0;
-            int64_t next = now;
-            if (!last && unit.is_stepping()) [[likely]]
-                next = unit.take_step(now);
-            else if (!machine_.is_stopping())
-                next = unit.take_turn(last ? times.alone(until) : now);
+        const auto go_on_at = [&](SnitchCore &unit, int64_t next) {
             if (next == now + 1) [[likely]]
                 units[kept++] = &unit;
             else if (next < never)
                 times.push(unit, next);
             else // until a stream is set up
                 unit.scheduled_ = unit.planned_ = false;
-        }
+        };
+        if (count == 1)
+            go_on_at(*units[0], machine_.is_stopping() ? now : units[0]->take_turn<Wide>(times.alone(until)));
+        else
+            for (size_t i = 0; i < count; ++i) {
+                SnitchCore &unit = *units[i];
+                int64_t next = now, limit = now;
+                if (!unit.is_stepping() || !unit.take_step<Wide>(now, limit, next)) [[unlikely]]
+                    next = machine_.is_stopping() ? now : unit.template take_turn<Wide>(limit);
+                go_on_at(unit, next);
+            }
         count = kept;
         if (kept == 0)
             return;
@@ -441,29 +438,32 @@ HOT void SnitchCore::take_turns(int64_t until) {
     }
 }
 
-#if defined(__x86_64__)
-// The same for processors of the last ten years: shifts by registers, and multiply-add without a call.
-[[gnu::target("avx2,fma,bmi,bmi2")]] void SnitchCore::take_turns_wide(int64_t until) { take_turns(until); }
-#endif
-
-void SnitchCore::go_on(int64_t until) {
-#if defined(__x86_64__)
-    static const bool wide =
-        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
-    if (wide) {
-        take_turns_wide(until);
-        return;
-    }
-#endif
-    take_turns(until);
-}
-
-HOT int64_t SnitchCore::take_turn(int64_t limit) {
+template <bool Wide> HOT int64_t SnitchCore::go_through(int64_t limit) {
     int64_t next = never;
-    while ((steps_ == 0 || repeat_steps(limit, next)) && go_through_queue(limit, next))
+    while ((steps_ == 0 || repeat_steps<Wide>(limit, next)) && go_through_queue(limit, next))
         ;
     scheduled_ = next < never;
     return next;
+}
+
+template <> [[gnu::noinline]] int64_t SnitchCore::take_turn<false>(int64_t limit) { return go_through<false>(limit); }
+
+#ifdef WIDE
+template <> [[gnu::noinline]] WIDE int64_t SnitchCore::take_turn<true>(int64_t limit) {
+    return go_through<true>(limit);
+}
+
+WIDE void SnitchCore::take_turns_wide(int64_t until) { take_turns<true>(until); }
+#endif
+
+void SnitchCore::go_on(int64_t until) {
+#ifdef WIDE
+    static const bool wide = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                             __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi2");
+    if (wide)
+        return take_turns_wide(until);
+#endif
+    take_turns<false>(until);
 }
 
 bool SnitchCore::go_through_queue(int64_t &limit, int64_t &next) {

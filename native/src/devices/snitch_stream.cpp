@@ -130,7 +130,7 @@ void Stream::fetch(int64_t now) {
             leave_near(address);
             return;
         }
-        put_in((first_ + waiting_++) & ring_, offset, now);
+        put_in(fifo_[(static_cast<uint32_t>(first_ - fifo_.data()) + waiting_++) % depth_], offset, now);
         if (machine_.checks().on())
             machine_.check(hart_, job_.op, address, *hart_.near->memory, offset, 8, AccessKind::load, now);
     }
@@ -139,6 +139,11 @@ void Stream::fetch(int64_t now) {
         queued_ = false;
         begin(behind_, now);
     }
+}
+
+bool Stream::fetch_slowly(Element &place, int64_t now) {
+    fetch_next(place, now);
+    return flows_;
 }
 
 void Stream::leave_room(int64_t now) {

@@ -40,7 +40,11 @@ class Stream {
         : base_(hart.near->base), size_(hart.near->memory->size), data_(hart.near->data),
           bank_shift_(hart.near->bank_shift), bank_mask_(hart.near->bank_mask), bank_slots_(hart.near->bank_slots),
           port_(shared_port != nullptr ? shared_port : &own_port_), latency_(settings.latency), depth_(settings.depth),
-          ring_(std::bit_ceil(settings.depth) - 1), machine_(machine), hart_(hart), settings_(settings) {}
+          machine_(machine), hart_(hart), settings_(settings) {
+        for (uint32_t i = 0; i < depth_; ++i)
+            fifo_[i].next = &fifo_[(i + 1) % depth_];
+        first_ = fifo_.data();
+    }
     Stream(const Stream &) = delete;
     Stream &operator=(const Stream &) = delete;
 
@@ -52,40 +56,64 @@ class Stream {
 
     bool is_writing() const { return active_ && job_.write; }
     // From when the next element is there; `never` where no job will bring one.
-    int64_t ready() const { return waiting_ != 0 ? ready_[first_] : never; }
+    int64_t ready() const { return waiting_ != 0 ? first_->ready : never; }
     // Whether nothing but that changes when an element is taken.
     bool flows() const { return flows_; }
     // Takes the next element, if it is given once more: then nothing changes at all.
     [[gnu::always_inline]] bool take_again(uint64_t &value) {
-        value = values_[first_];
-        if (repeats_[first_] == 0)
+        value = first_->value;
+        if (first_->repeats == 0)
             return false;
-        --repeats_[first_];
+        --first_->repeats;
         return true;
     }
     // From when the next element of a stream that flows is there.
-    int64_t ready_flowing() const { return ready_[first_]; }
+    int64_t ready_flowing() const { return first_->ready; }
     // The same for the last time.
     [[gnu::always_inline]] uint64_t take(int64_t time) {
-        const uint32_t place = first_;
-        const uint64_t value = values_[place];
-        first_ = (place + 1) & ring_;
+        Element &taken = *first_;
+        const uint64_t value = taken.value;
+        first_ = taken.next;
         if (flows_) [[likely]]
-            fetch_next((place + depth_) & ring_, time);
+            fetch_next(taken, time);
         else
             leave_room(time);
         return value;
+    }
+    // Takes the next element of a stream that flows; false where it flows no longer then.
+    [[gnu::always_inline]] bool take_flowing(int64_t now, uint64_t &value) {
+        Element &taken = *first_;
+        value = taken.value;
+        if (taken.repeats != 0) {
+            --taken.repeats;
+            return true;
+        }
+        first_ = taken.next;
+        const uint32_t offset = pointer_ - base_;
+        if (left_ == 0 || offset >= size_) [[unlikely]]
+            return fetch_slowly(taken, now);
+        --left_;
+        pointer_ += stride_;
+        put_in(taken, offset, now);
+        return true;
     }
     // From when an element can be put in.
     int64_t room() const { return own_port_ - static_cast<int64_t>(depth_); }
     void put(uint64_t value, const Op *op, int64_t time);
 
   private:
+    struct Element {
+        uint64_t value = 0;
+        int64_t ready = 0;    // from when it is there
+        uint64_t repeats = 0; // how often it is given again
+        Element *next = nullptr;
+    };
+
     bool begin(const StreamJob &job, int64_t time);
     // Asks for elements while there is room for them.
     void fetch(int64_t now);
-    // For one, behind those of a full FIFO of which one was taken: most of what streams do.
-    [[gnu::always_inline]] void fetch_next(uint32_t place, int64_t now) {
+    // For one, to the place of the one that was taken from a full FIFO: most of what streams do.
+    [[gnu::always_inline]] void fetch_next(Element &place, int64_t now) {
         const uint32_t offset = next_address() - base_;
         if (offset >= size_) [[unlikely]] {
             --waiting_;
@@ -97,11 +125,12 @@ class Stream {
             fetch(now);
     }
     void leave_room(int64_t now);
-    [[gnu::always_inline]] void put_in(uint32_t place, uint32_t offset, int64_t now) {
-        ready_[place] = request(offset, now, now) + latency_;
-        repeats_[place] = repeat_;
-        std::memcpy(&values_[place], data_ + offset, sizeof values_[place]);
+    [[gnu::always_inline]] void put_in(Element &place, uint32_t offset, int64_t now) {
+        place.ready = request(offset, now, now) + latency_;
+        place.repeats = repeat_;
+        std::memcpy(&place.value, data_ + offset, sizeof place.value);
     }
+    bool fetch_slowly(Element &place, int64_t now);
     uint32_t next_address() {
         const uint32_t here = pointer_;
         if (left_ != 0) [[likely]] {
@@ -128,10 +157,11 @@ class Stream {
     void leave_near(uint32_t address);
 
     // What each element needs comes first.
-    bool flows_ = false;  // the FIFO is full whenever nothing is taken, and nobody looks at single elements
-    bool active_ = false; // has elements left to ask for
-    bool queued_ = false; // `behind_` waits
-    uint32_t first_ = 0, waiting_ = 0;
+    bool flows_ = false;       // the FIFO is full whenever nothing is taken, and nobody looks at single elements
+    bool active_ = false;      // has elements left to ask for
+    bool queued_ = false;      // `behind_` waits
+    Element *first_ = nullptr; // of those in the FIFO
+    uint32_t waiting_ = 0;
     uint32_t left_ = 0, repeat_ = 0; // elements of the innermost loop behind this one; how often each is given again
     uint32_t pointer_ = 0, stride_ = 0;
     uint32_t base_, size_;
@@ -141,11 +171,8 @@ class Stream {
     int64_t own_port_ = 0; // first cycle in which its port is free
     int64_t *port_;        // the same of the port that it shares, or its own
     int64_t latency_;
-    uint32_t depth_, ring_; // and the mask of places in the FIFO
-    // The FIFO, a ring: elements, from when each is there, and how often it is given again.
-    std::array<uint64_t, most> values_{};
-    std::array<int64_t, most> ready_{};
-    std::array<uint32_t, most> repeats_{};
+    uint32_t depth_;
+    std::array<Element, most> fifo_{}; // a ring
     Machine &machine_;
     Hart &hart_;
     StreamSettings settings_;

@@ -9,8 +9,8 @@
 #include <bit>
 #include <cfenv>
 #include <cstdint>
-#ifdef __SSE2__
-#include <emmintrin.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
 #endif
 
 namespace tilewright {
@@ -29,6 +29,11 @@ class UsualFloats {
   private:
     std::fenv_t before_;
 };
+
+#if defined(__x86_64__)
+// For processors of the last ten years: vectors, shifts by registers, multiply-add and halves without a call.
+#define WIDE __attribute__((target("avx2,fma,f16c,bmi,bmi2")))
+#endif
 
 namespace float_lanes {
 
@@ -76,7 +81,7 @@ inline bool are_plain(TwoFloats found, Doubles exact) {
 
 // The first two singles as doubles.
 inline Doubles widened(Floats singles) {
-#ifdef __SSE2__
+#if defined(__x86_64__)
     return _mm_cvtps_pd(singles); // gcc would convert one after the other
 #else
     return Doubles{singles[0], singles[1]};
@@ -156,14 +161,8 @@ inline bool halves(Terms terms, uint64_t a, uint64_t b, uint64_t c, uint64_t &re
 }
 
 // Two singles, to each of which two products of halves are added, with one rounding: doubles mostly hold the sums.
-inline bool dot_products(uint64_t a, uint64_t b, uint64_t c, uint64_t &result, FloatState &state) {
-    if (has_special(a) || has_special(b)) [[unlikely]]
-        return false;
-    // Those of even lanes, then those of odd ones.
-    constexpr uint64_t even = 0x0000ffff0000ffff;
-    const Floats x = from_halves(std::bit_cast<Words>(Pair{a & even, a >> 16 & even}));
-    const Floats y = from_halves(std::bit_cast<Words>(Pair{b & even, b >> 16 & even}));
-    const Floats products = x * y; // exact
+// Products of even lanes come first.
+inline bool dot_products(Floats products, uint64_t c, uint64_t &result, FloatState &state) {
     const Doubles first = widened(products), addend = widened(c);
     const Doubles second = widened(Floats{products[2], products[3], products[2], products[3]});
     const Doubles both = first + second, sum = both + addend;
@@ -178,6 +177,38 @@ inline bool dot_products(uint64_t a, uint64_t b, uint64_t c, uint64_t &result, F
     result = std::bit_cast<uint64_t>(found);
     return true;
 }
+
+inline bool dot_products(uint64_t a, uint64_t b, uint64_t c, uint64_t &result, FloatState &state) {
+    if (has_special(a) || has_special(b)) [[unlikely]]
+        return false;
+    constexpr uint64_t even = 0x0000ffff0000ffff;
+    const Floats x = from_halves(std::bit_cast<Words>(Pair{a & even, a >> 16 & even}));
+    const Floats y = from_halves(std::bit_cast<Words>(Pair{b & even, b >> 16 & even}));
+    return dot_products(x * y, c, result, state); // products are exact
+}
+
+#ifdef WIDE
+namespace wide {
+
+WIDE inline bool multiply_add_singles(uint64_t a, uint64_t b, uint64_t c, uint64_t &result) {
+    const auto both = [](uint64_t singles) { return std::bit_cast<Floats>(Pair{singles, 0}); };
+    result = std::bit_cast<Pair>(static_cast<Floats>(_mm_fmadd_ps(both(a), both(b), both(c))))[0];
+    return are_plain(result);
+}
+
+WIDE inline bool dot_products(uint64_t a, uint64_t b, uint64_t c, uint64_t &result, FloatState &state) {
+    if (has_special(a) || has_special(b)) [[unlikely]]
+        return false;
+    const Floats x = _mm_cvtph_ps(std::bit_cast<__m128i>(Pair{a, 0}));
+    const Floats y = _mm_cvtph_ps(std::bit_cast<__m128i>(Pair{b, 0}));
+    const Floats products = x * y;
+    return float_lanes::dot_products(_mm_shuffle_ps(products, products, _MM_SHUFFLE(3, 1, 2, 0)), c, result, state);
+}
+
+} // namespace wide
+#else
+namespace wide = float_lanes;
+#endif
 
 } // namespace float_lanes
 
