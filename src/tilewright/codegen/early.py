@@ -27,6 +27,7 @@ from tilewright.core.program import (
     Mark,
     Meet,
     OnCores,
+    Release,
     Routine,
     StartEngine,
     Statement,
@@ -282,7 +283,7 @@ def _described(before: list[list[Statement]], start: StartEngine) -> bool:
 def _waits(statement: Statement) -> bool:
     """Whether it is nothing but waiting; marks do nothing."""
     match statement:
-        case Meet() | AwaitTransfers() | AwaitEngine() | Mark():
+        case Meet() | Release() | AwaitTransfers() | AwaitEngine() | Mark():
             return True
         case Driven(body=body):
             return all(map(_waits, body))

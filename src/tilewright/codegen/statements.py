@@ -28,6 +28,7 @@ from tilewright.core.program import (
     ParameterBlock,
     Pointer,
     Program,
+    Release,
     StartEngine,
     Statement,
     Test,
@@ -119,6 +120,8 @@ class StatementPrinter:
                 return [*driven, *self._block(f"TW_CORES_BESIDE({name}, {count}) {{", body, indent)]
             case Meet():
                 return [f"{indent}TW_MEET;"]
+            case Release(count=count):
+                return [f"{indent}TW_RELEASE({count});"]
             case Driven(body=body):
                 return self._block("TW_DRIVEN {", body, indent)
             case StartEngine(engine=engine, body=body, beside=beside, goes=goes):

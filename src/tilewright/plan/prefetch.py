@@ -244,6 +244,17 @@ class _Prefetch(Struct):
             for index in reversed(range(len(self.groups[number].buffers))):
                 if self._crossing(number, index).early:
                     self._begun(number, index, free)
+            self._ahead_of_late(number)
+
+    def _ahead_of_late(self, number: int) -> None:
+        """Starts what a node begins with no later than what it awaits itself, which it would wait behind."""
+        group = self.groups[number]
+        keys = group.awaits(self.network.choices[group.works[0].step].kernel)
+        awaits = {index for key, index in group.works[0].buffers.items() if key in keys}
+        earliest = max((self._crossing(number, index).early for index in awaits), default=0)
+        for index in {*range(len(group.buffers))} - awaits:
+            while 0 < self._crossing(number, index).early < earliest and self._one_earlier(number, index):
+                pass
 
     def _in_order(self, free: Sequence[float]) -> None:
         """Starts no load behind one for a later group, which it would wait for: that helps where time

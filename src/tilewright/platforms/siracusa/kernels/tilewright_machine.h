@@ -53,6 +53,9 @@ extern unsigned char *tw_relay;
 /* All cores go on when all are here. */
 #define TW_MEET tw_barrier()
 
+/* So many cores may go on that are, or come, where their kernel waits for what drives. */
+#define TW_RELEASE(cores) tw_open(cores)
+
 /* The block behind it runs once on each of the first cores, and all are done when it is left: TW_CORES(core, 8) { ... }
  * The block must not be left by break. */
 #define TW_CORES(core, cores)                                                                                          \
