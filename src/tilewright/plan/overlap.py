@@ -33,19 +33,30 @@ def overlap(draft: PlanDraft) -> PlanDraft:
         return draft
     search = _Overlaps(draft, timeline)
     overlaps = search.run()
-    other = _overlapped(search.in_one_step, overlaps) if overlaps else None
-    return draft if other is None or other.cycles >= draft.cycles else other
+    if not overlaps:
+        return draft
+    whole = search.in_one_step
+    begins = _begins(whole)
+    ways = (draft, _overlapped(whole, overlaps, {}), _overlapped(whole, overlaps, begins) if begins else None)
+    return min((way for way in ways if way is not None), key=lambda way: way.cycles)
 
 
-def _overlapped(draft: PlanDraft, overlaps: Mapping[int, Overlap]) -> PlanDraft | None:
-    """The same groups, some beside others; None where there are no addresses for that."""
+def _overlapped(draft: PlanDraft, overlaps: Mapping[int, Overlap], begins: Mapping[int, int]) -> PlanDraft | None:
+    """The same groups, some beside others, and some with their bytes from an earlier one on; None where there are no
+    addresses for that."""
     solution, options = draft.solution, draft.options
     found = None
     # Where there is room, nobody has the bytes of the group behind, so that its loads run beside the last one.
     for behind in (1, 0):
         ends = {number: mine.last + behind for number, mine in overlaps.items()}
         found = found or pack(
-            draft.network, solution.picks, draft.levels.capacity, seconds=options.seconds, seed=options.seed, ends=ends
+            draft.network,
+            solution.picks,
+            draft.levels.capacity,
+            seconds=options.seconds,
+            seed=options.seed,
+            ends=ends,
+            begins=begins,
         )
     far = _far(draft, overlaps)
     if found is None or far is None:
@@ -61,6 +72,18 @@ def _overlapped(draft: PlanDraft, overlaps: Mapping[int, Overlap]) -> PlanDraft 
             gap=None,
         )
     )
+
+
+def _begins(draft: PlanDraft) -> dict[int, int]:
+    """From where on groups that need most of the memory have it for themselves: from behind the one before."""
+    found: dict[int, int] = {}
+    behind = 0
+    for number, pick in enumerate(draft.solution.picks):
+        if 2 * pick.candidate.bytes > draft.levels.capacity:
+            if behind < number:
+                found[number] = behind
+            behind = number + 1
+    return found
 
 
 def _far(draft: PlanDraft, overlaps: Mapping[int, Overlap]) -> Mapping[str, Place] | None:

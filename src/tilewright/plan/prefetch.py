@@ -160,6 +160,12 @@ class _Prefetch(Struct):
 
     def _completed(self, working: Sequence[float]) -> Timeline:
         """When groups run whose stores run on."""
+        for (number, index), crossing in self.crossings.items():
+            # Beside no core, what drives would start them before the engine that the group is on.
+            early = crossing.early
+            while early > 1 and number - early in self.draft.overlaps:
+                early -= 1
+            self.crossings[number, index] = replace(crossing, early=early)
         for number in range(len(self.groups) - 1):
             self._store_late(number, working)
         around = [self.draft.around(number) for number in range(len(self.groups))]
