@@ -70,6 +70,13 @@ extern unsigned char *tw_relay;
 #define TW_BESIDE TW_DRIVEN
 #define TW_CORES_BESIDE(core, cores) TW_CORES(core, cores)
 
+/* The same where what drives has said in its block that cores need not wait for the rest of that. */
+#define TW_ARRIVE tw_arrive()
+#define TW_CORES_ARRIVED(core, cores)                                                                                  \
+    for (int core = tw_me, core##_first = 1; core##_first;                                                             \
+         core##_first = (tw_me == TW_CORES_OF_CLUSTER ? (void)tw_wait_for_event() : tw_barrier(), 0))                  \
+        if (core < (cores))
+
 /* The block behind it starts work on another engine. TW_START(neureka) { ... } Behind TW_AWAIT that is done; if not `recent`,
  * what was started before the last TW_AWAIT. The block of TW_DESCRIBE describes what the next TW_START starts, which is
  * empty then. */
