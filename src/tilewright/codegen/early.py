@@ -19,6 +19,7 @@ from tilewright.core.expr import Size, value_of
 from tilewright.core.program import (
     AwaitEngine,
     AwaitTransfers,
+    Copy,
     Driven,
     For,
     If,
@@ -266,6 +267,8 @@ def _described(before: list[list[Statement]], start: StartEngine) -> bool:
                 waited |= not isinstance(statement, Mark)
                 continue
             match statement:
+                case Driven(body=body) if all(isinstance(own, Copy) for own in body):
+                    continue
                 case OnCores(beside=inside):
                     statements[place] = replace(statement, beside=_before_waits(inside, job))
                     return True
