@@ -115,6 +115,12 @@ class _Points(Struct, frozen=True):
             return Point(number, "first", "after")
         return Point(number, "first", "beside" if self._carriers(number) else "before")
 
+    def _beside_cores(self, number: int) -> int:
+        """A group, or the next one where another engine computes it beside later ones: that is started first."""
+        while number < self.number - 1 and number in self.overlaps:
+            number += 1
+        return number
+
     def _at_last(self, number: int) -> Point:
         """Where a group waits for something of others."""
         beside = self._carriers(number) and not self.groups[number].queued
@@ -168,7 +174,7 @@ class _Points(Struct, frozen=True):
             wait = self._at_last(before) if arrived else Point(self.number, "entry")
             wait = self._started if not arrived and self._for_later(buffer) else wait
             wait = Point(self.number, "last", "inside") if buffer in self._mine.awaits else wait
-            issue = self._at_first(self.number - mine.early)
+            issue = self._at_first(self._beside_cores(self.number - mine.early))
             yield Move("load", self.number, buffer, "first", issue, wait, behind=behind)
         if not self._there(buffer):
             tiles: Tiles = "rest" if mine.early else "all"

@@ -19,7 +19,6 @@ from tilewright.plan.addresses.packing import round_up, smallest_gap
 from tilewright.plan.draft import PlanDraft
 from tilewright.plan.network import Network
 from tilewright.plan.points import WITHIN, Crossing
-from tilewright.plan.prices import Price
 from tilewright.price.transfers import Outside
 from tilewright.timeline.code import kept_code
 from tilewright.timeline.replay import Timeline
@@ -160,12 +159,6 @@ class _Prefetch(Struct):
 
     def _completed(self, working: Sequence[float]) -> Timeline:
         """When groups run whose stores run on."""
-        for (number, index), crossing in self.crossings.items():
-            # Beside no core, what drives would start them before the engine that the group is on.
-            early = crossing.early
-            while early > 1 and number - early in self.draft.overlaps:
-                early -= 1
-            self.crossings[number, index] = replace(crossing, early=early)
         for number in range(len(self.groups) - 1):
             self._store_late(number, working)
         around = [self.draft.around(number) for number in range(len(self.groups))]
@@ -491,11 +484,6 @@ class _Prefetch(Struct):
         taken = {*self.occupied[first], *behind}
         start = smallest_gap(size, taken, self.draft.levels.capacity)
         return None if start is None else (start, start + size)
-
-
-def free_cycles(price: Price) -> float:
-    """In which loads of later groups are expected to run beside a group, below 0 where it waits for its own."""
-    return SHARE * price.cost.cycles - price.loads
 
 
 def _with_buffer(group: Group, index: int, new: TileBuffer) -> Group:
