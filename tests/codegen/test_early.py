@@ -56,12 +56,16 @@ def test_before_the_last_waits_of_what_drives() -> None:
     assert early((Driven((LOAD, LOADED)), Meet(), SECOND)) == [(Driven((LOAD, TOLD, LOADED)), Meet(), GO)]
 
 
+def test_before_transfers_that_are_merely_started() -> None:
+    assert early((cores(LOADED),), (Driven((LOAD,)), SECOND)) == [(cores(TOLD, LOADED),), (Driven((LOAD,)), GO)]
+
+
 def test_only_where_something_is_waited_for() -> None:
     alone = (SECOND, DONE)
     at_once = (Driven((LOAD,)), MARK, SECOND)
     named = (cores(), Let("t", 3), SECOND)
     several = (cores(), replace(SECOND, body=(*SECOND.body, *SECOND.body)))
-    assert early(alone, at_once, named, several) == [alone, at_once, named, several]
+    assert early(at_once, alone, named, several) == [at_once, alone, named, several]
     assert early((cores(), SECOND), engine="other") == [(cores(), SECOND)]
 
 

@@ -19,6 +19,7 @@ from tilewright.core.expr import Size, value_of
 from tilewright.core.program import (
     AwaitEngine,
     AwaitTransfers,
+    Copy,
     Driven,
     For,
     If,
@@ -27,6 +28,7 @@ from tilewright.core.program import (
     Mark,
     Meet,
     OnCores,
+    Release,
     Routine,
     StartEngine,
     Statement,
@@ -265,6 +267,8 @@ def _described(before: list[list[Statement]], start: StartEngine) -> bool:
                 waited |= not isinstance(statement, Mark)
                 continue
             match statement:
+                case Driven(body=body) if all(isinstance(own, Copy) for own in body):
+                    continue
                 case OnCores(beside=inside):
                     statements[place] = replace(statement, beside=_before_waits(inside, job))
                     return True
@@ -282,7 +286,7 @@ def _described(before: list[list[Statement]], start: StartEngine) -> bool:
 def _waits(statement: Statement) -> bool:
     """Whether it is nothing but waiting; marks do nothing."""
     match statement:
-        case Meet() | AwaitTransfers() | AwaitEngine() | Mark():
+        case Meet() | Release() | AwaitTransfers() | AwaitEngine() | Mark():
             return True
         case Driven(body=body):
             return all(map(_waits, body))

@@ -20,7 +20,7 @@ from tilewright.codegen.roles import with_roles
 from tilewright.core.actions import Action, GroupActions, MoveAction, RunAction, Section, actions
 from tilewright.core.expr import Expr, Var
 from tilewright.core.plan import Plan, Schedule
-from tilewright.core.program import AwaitEngine, AwaitTransfers, For, If, Let, Mark, Routine, Statement, Test
+from tilewright.core.program import AwaitEngine, AwaitTransfers, For, If, Let, Mark, Release, Routine, Statement, Test
 from tilewright.machine.parts import Device
 
 STEP = "t"
@@ -29,8 +29,9 @@ STEP = "t"
 def lowerings(plan: Plan, schedule: Schedule, pieces: Pieces, *, observed: bool = False) -> list[Lowering]:
     """The groups of a plan, on their way to routines."""
     channels = Channels(schedule.groups, schedule.moves)
+    inside = {each.wait.group for each in (*schedule.moves, *schedule.runs) if each.wait.side == "inside"}
     return [
-        Lowering(plan, schedule, index, group, pieces, channels, observed=observed)
+        Lowering(plan, schedule, index, group, pieces, channels, awaits=index in inside, observed=observed)
         for index, group in enumerate(schedule.groups)
     ]
 
@@ -73,7 +74,7 @@ class _Turns(Struct, frozen=True):
 
     def _pipeline(self) -> list[Statement]:
         group, carriers, furthest = self.group, self.actions.carriers, self.actions.furthest
-        inline, first, last = self._ahead(), self._section("beside"), self._section("ending")
+        inline, first, last = self._ahead(), [*self._inside(), *self._section("beside")], self._section("ending")
         now: list[Statement] = [Mark(group.index, "now"), *self._section("before")]
         for run in self.actions.now:
             now += group.work(run, [*(first if run in carriers[:1] else ()), *(last if run in carriers[-1:] else ())])
@@ -84,6 +85,11 @@ class _Turns(Struct, frozen=True):
         turn += self._before_first(1, awaited)
         turn += [s for action in self.actions.at("behind") for s in self._when(1, furthest, self._done(action))]
         return turn if group.steps == 1 else [For(STEP, -furthest if inline else 0, group.steps, tuple(turn))]
+
+    def _inside(self) -> list[Statement]:
+        """What the run of the group awaits itself."""
+        found = self._section("inside")
+        return [*found, Release(self.group.callers(self.actions.now[0].position))] if found else []
 
     def _queue(self) -> list[Statement]:
         """The same for an engine that works alone.

@@ -66,6 +66,8 @@ class Lowering(Struct, frozen=True, eq=False, dict=True):
     channels: Channels
     step: Literal["any", "first", "last"] | tuple[int, ...] = "any"
     """Which step statements are for: any, as expressions of the loop variables, or one that is known."""
+    awaits: bool = False
+    """Whether the last node awaits some of its operands itself."""
     observed: bool = False
     """Whether marks tell where a node has been computed."""
     edge: tuple[int, bool] | None = None
@@ -350,13 +352,14 @@ class Lowering(Struct, frozen=True, eq=False, dict=True):
     def work(self, run: Run, beside: Sequence[Statement] = ()) -> list[Statement]:
         """Computes a node, or starts that; `beside` is what is done meanwhile."""
         position, started = run.position, run.wait != run.start
-        work, choice = self.group.works[position], self.choice(position)
+        choice = self.choice(position)
         mark = Mark(self.index, "start" if started else "work", position)
         if self.plan.platform.beside(choice.kernel) is None:
             if beside and self.plan.platform.driver_computes:
                 beside = (*beside, mark)
-            count = self.schedule.cores if work.split or self._takes_turns(position) else 1
-            body: tuple[Statement, ...] = (OnCores(CORE, count, self._invoked(position), tuple(beside)),)
+            body: tuple[Statement, ...] = (
+                OnCores(CORE, self.callers(position), self._invoked(position), tuple(beside)),
+            )
         else:
             wait = () if started else (AwaitEngine(choice.engine),)
             invoked, single = (
@@ -371,6 +374,10 @@ class Lowering(Struct, frozen=True, eq=False, dict=True):
     def made(self, position: int) -> list[Statement]:
         """Where a node has been computed, for those who look."""
         return [Mark(self.index, "made", position)] if self.observed else []
+
+    def callers(self, position: int) -> int:
+        """How many cores compute a node."""
+        return self.schedule.cores if self.group.works[position].split or self._takes_turns(position) else 1
 
     def _takes_turns(self, position: int) -> bool:
         """Whether the cores share a node as its kernel says."""
@@ -408,7 +415,9 @@ class Lowering(Struct, frozen=True, eq=False, dict=True):
         scratch = Pointer(place, "void", False, plain(core * work.scratch_bytes)) if work.scratch_bytes else None
         share = (core, self.schedule.cores) if shared else (0, 1)
         parts = self._parts(position, work)
-        task = TileTask(self.plan.graph, choice, mine, ranges, self.held(position), scratch, parts, share, inlaid)
+        task = TileTask(
+            self.plan.graph, choice, mine, ranges, self.held(position), scratch, parts, share, inlaid, self.awaits
+        )
         idle = any(part.size == 0 for part in rest.values())
         body: tuple[Statement, ...] = () if idle else (invoke(task, self.pieces),)
         return (If(tests, body),) if tests and body else body

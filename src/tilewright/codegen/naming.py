@@ -27,6 +27,7 @@ from tilewright.core.program import (
     OnCores,
     ParameterBlock,
     Pointer,
+    Release,
     StartEngine,
     Statement,
     Test,
@@ -132,7 +133,7 @@ def _mapped(statement: Statement, rewrite: Rewrite) -> Statement:
             return replace(statement, body=tuple(_mapped(s, rewrite) for s in statement.body))
         case Let():
             return Let(statement.name, rewrite(statement.value))
-        case Mark() | Meet() | AwaitEngine():
+        case Mark() | Meet() | Release() | AwaitEngine():
             return statement
         case AwaitTransfers():
             return AwaitTransfers(rewrite(statement.channel))

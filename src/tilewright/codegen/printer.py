@@ -25,6 +25,13 @@ NO_MARKS = [
     "#endif",
     "",
 ]
+ARRIVED = [
+    "#ifndef TW_ARRIVE /* machines whose cores wait for all that is done beside them */",
+    "#define TW_ARRIVE ((void)0)",
+    "#define TW_CORES_ARRIVED(core, cores) TW_CORES_BESIDE(core, cores)",
+    "#endif",
+    "",
+]
 CONSTANTS = [
     "#if defined(__GNUC__) && !defined(__clang__) && defined(__AVX512VL__)",
     "/* gcc 12 copies some constants wrong if it knows them, as {1, 1, 1, 0, 1} of 64 bits. It does not know these. */",
@@ -202,6 +209,7 @@ def _source(program: Program, *, binary: bool) -> str:
         "#define TW_GENERATED",
         *(f'#include "{name}"' for name, _ in program.headers),
         "",
+        *(ARRIVED if program.routines else []),
         *(NO_MARKS if program.routines or any(isinstance(call, Mark) for call in program.calls) else []),
     ]
     if binary:

@@ -28,6 +28,7 @@ from tilewright.core.program import (
     ParameterBlock,
     Pointer,
     Program,
+    Release,
     StartEngine,
     Statement,
     Test,
@@ -115,10 +116,19 @@ class StatementPrinter:
             case OnCores(name=name, count=count, body=body, beside=()):
                 return self._block(f"TW_CORES({name}, {count}) {{", body, indent)
             case OnCores(name=name, count=count, body=body, beside=beside):
-                driven = self._block("TW_BESIDE {", beside, indent)
-                return [*driven, *self._block(f"TW_CORES_BESIDE({name}, {count}) {{", body, indent)]
+                waits = max((n + 1 for n, own in enumerate(beside) if _waits(own)), default=0)
+                if not any(isinstance(own, Copy) for own in beside[waits:]):
+                    driven = self._block("TW_BESIDE {", beside, indent)
+                    return [*driven, *self._block(f"TW_CORES_BESIDE({name}, {count}) {{", body, indent)]
+                # Cores need not wait for what is merely started.
+                inner = indent + "    "
+                driven = [*self.lines(beside[:waits], inner), f"{inner}TW_ARRIVE;", *self.lines(beside[waits:], inner)]
+                head = f"TW_CORES_ARRIVED({name}, {count}) {{"
+                return [f"{indent}TW_BESIDE {{", *driven, f"{indent}}}", *self._block(head, body, indent)]
             case Meet():
                 return [f"{indent}TW_MEET;"]
+            case Release(count=count):
+                return [f"{indent}TW_RELEASE({count});"]
             case Driven(body=body):
                 return self._block("TW_DRIVEN {", body, indent)
             case StartEngine(engine=engine, body=body, beside=beside, goes=goes):
@@ -189,3 +199,14 @@ def _stepped(base: str, names: Sequence[str], strides: Sequence[Size]) -> str:
 
 def _test(test: Test) -> str:
     return f"{test.value} {test.relation} {test.bound}"
+
+
+def _waits(statement: Statement) -> bool:
+    """Whether something is awaited."""
+    match statement:
+        case AwaitTransfers() | AwaitEngine():
+            return True
+        case If(body=body) | For(body=body):
+            return any(map(_waits, body))
+        case _:
+            return False

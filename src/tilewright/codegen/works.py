@@ -96,6 +96,8 @@ class TileTask(Struct, frozen=True):
     """Which part of the results a kernel computes that cores share, and of how many."""
     inlaid: frozenset[str] = frozenset()
     """Operands that lie within the result already, so that the tile is just the rest of it."""
+    awaits: bool = False
+    """Whether a kernel awaits some of its operands itself."""
 
     @property
     def comment(self) -> str:
@@ -132,7 +134,8 @@ def _kernel(task: TileTask, pieces: Pieces) -> Invoke:
     operands = {*call.operands, *call.op.output_names(len(node.outputs))}
     strided = walked(task.member, kernel) | ({task.member.output.key} if task.inlaid else set[str]())
     strides = {key: task.held[key].strides() for key in strided if key in task.held}
-    names = tile_names(call, domain, task.ranges, strides) | {"PART": task.share[0], "PARTS": task.share[1]}
+    share = {"PART": task.share[0], "PARTS": task.share[1], "AWAITS": int(task.awaits)}
+    names = tile_names(call, domain, task.ranges, strides) | share
     arguments: list[Argument] = []
     for parameter in kernel.parameters:
         name = parameter.name

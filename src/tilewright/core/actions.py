@@ -9,9 +9,9 @@ from msgspec import Struct, field
 
 from tilewright.core.moves import Move, Point, Run
 
-Section = Literal["entry", "ahead", "before", "beside", "ending", "after", "behind", "exit"]
-"""Before the loop; in a turn, what is done for later steps first, then before, beside and after its runs, and for later
-steps last; behind the loop."""
+Section = Literal["entry", "ahead", "before", "inside", "beside", "ending", "after", "behind", "exit"]
+"""Before the loop; in a turn, what is done for later steps first, then before, beside and after its runs, of what is
+beside them first what a run itself waits for, and for later steps last; behind the loop."""
 MoveWhat = Literal[
     "stage", "staged", "load", "arrived", "prefetch", "prefetched", "store", "reuse", "hand on", "drain", "drain late"
 ]
@@ -25,6 +25,7 @@ ORDER: Mapping[Section, tuple[MoveWhat | RunWhat, ...]] = {
     "ahead": ("load", "arrived", "reuse", "start"),
     "before": ("load", "stage", "prefetch", "arrived", "reuse"),
     "beside": ("hand on", "store", "load", "arrived", "prefetched", "start", "stage", "prefetch"),
+    "inside": ("prefetched", "await"),
     "ending": ("await", "hand on", "drain late", "prefetched"),
     "after": ("await", "store"),
     "behind": ("load", "await", "stage", "prefetch"),
@@ -139,8 +140,8 @@ def _sections(point: Point) -> tuple[Section, ...]:
             return ("ahead",) if later else ("before",)
         case "beside":
             return ("ahead", "beside") if later else ("beside",)
-        case "ending":
-            return ("ending",)
+        case "inside" | "ending":
+            return (point.side,)
         case _:
             return ("behind",) if later or point.turn == "first" else ("after",)
 

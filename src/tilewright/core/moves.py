@@ -8,8 +8,9 @@ from msgspec import Struct
 
 Turn = Literal["entry", "first", "each", "last", "exit"]
 """Before the loop of a group; at the turn of its first step, of every step, of the last one; behind the loop."""
-Side = Literal["before", "now", "beside", "ending", "after"]
-"""Of the runs of a turn: before them, one of them, beside the first that runs at every step, beside the last, after."""
+Side = Literal["before", "now", "beside", "inside", "ending", "after"]
+"""Of the runs of a turn: before them, one of them, beside the first that runs at every step, beside the only one,
+which awaits it itself, beside the last, after."""
 Tiles = Literal["all", "first", "rest", "but last", "last"]
 """Of which steps of a group a move takes what they touch."""
 

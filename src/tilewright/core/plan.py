@@ -127,6 +127,11 @@ class Group(Struct, frozen=True):
         """Whether an engine beside the cores works alone, with two steps at a time on their way."""
         return self.ahead and len(self.works) == 1
 
+    def awaits(self, kernel: Kernel | None) -> frozenset[str]:
+        """Operands that the node of a group with nothing else and one step may await itself, computed by a kernel."""
+        alone = len(self.works) == 1 and not self.works[0].split and all(loop.count == 1 for loop in self.loops)
+        return frozenset(kernel.awaits) if kernel is not None and alone else frozenset()
+
     def inlaid(self, work: NodeWork) -> frozenset[str]:
         """Operands of a node that lie within its result already when it is computed."""
         return frozenset(key for key, index in work.buffers.items() if self.buffers[index].within >= 0)

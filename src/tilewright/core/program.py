@@ -110,6 +110,12 @@ class Meet(Struct, frozen=True):
     """All cores, and what drives, go on when all of them are here."""
 
 
+class Release(Struct, frozen=True):
+    """What a kernel awaits itself is there: so many cores that run it need not wait for what drives any more."""
+
+    count: int
+
+
 class Driven(Struct, frozen=True):
     """Statements that only what drives DMAs and other engines runs."""
 
@@ -192,6 +198,7 @@ Statement = (
     | For
     | OnCores
     | Meet
+    | Release
     | Driven
     | Copy
     | AwaitTransfers

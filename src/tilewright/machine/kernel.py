@@ -64,6 +64,8 @@ class Kernel(Struct, frozen=True):
     """Operands that have to be in the engine's own memory, also where it reads others from elsewhere."""
     within: tuple[str, ...] = ()
     """Operands that may lie within the result already: it is then called for the rest, and walks that by strides."""
+    awaits: tuple[str, ...] = ()
+    """Operands that may still come when it begins: where `AWAITS` is 1, it meets what drives before it reads them."""
     path_taken: str = "0"
     """A formula: calls for which it differs run code of their own."""
     terms: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -106,7 +108,7 @@ _PROTOTYPE = re.compile(
 _INCLUDE = re.compile(r'^#include "(.*)"$', re.MULTILINE)
 _KEYS = {
     *("op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles"),
-    *("inplace", "strided", "whole", "accumulate", "near", "within", "path", "jobs"),
+    *("inplace", "strided", "whole", "accumulate", "near", "within", "awaits", "path", "jobs"),
 }
 
 _TEXTS = {"op", "engine", "epilogue", "scratch", "cycles", "inplace", "path"}
@@ -316,6 +318,7 @@ def _kernels(path: Path, text: str, headers: str) -> tuple[Kernel, ...]:
         header.get("epilogue") == "lanes",
         tuple(cast("list[str]", header.get("near") or [])),
         tuple(cast("list[str]", header.get("within") or [])),
+        tuple(cast("list[str]", header.get("awaits") or [])),
         str(header.get("path", "0")),
         MappingProxyType(terms),
         tuple(_job(path, job, macros.macros(headers)) for job in cast("list[object]", header.get("jobs") or [])),

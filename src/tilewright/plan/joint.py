@@ -376,9 +376,11 @@ def pack(
     seconds: float,
     seed: int,
     ends: Mapping[int, int] = MappingProxyType({}),
+    begins: Mapping[int, int] = MappingProxyType({}),
 ) -> tuple[tuple[int, ...], dict[str, int]] | None:
     """Addresses of workspaces and of residents; None where none were found. Groups that another engine computes beside
-    later ones need theirs up to the last of these, `ends`."""
+    later ones need theirs up to the last of these, `ends`; some have theirs from an earlier group on, `begins`, to be
+    filled meanwhile."""
     align = network.platform.alignment
     first: dict[str, int] = {}
     last: dict[str, int] = {}
@@ -392,7 +394,9 @@ def pack(
         if network.lives[name].bytes
     ]
     buffers += [
-        allocation.BufferRequest(f"group {index}", pick.candidate.bytes, index, ends.get(index, index) + 1, align)
+        allocation.BufferRequest(
+            f"group {index}", pick.candidate.bytes, begins.get(index, index), ends.get(index, index) + 1, align
+        )
         for index, pick in enumerate(picks)
         if pick.candidate.bytes
     ]

@@ -33,19 +33,30 @@ def overlap(draft: PlanDraft) -> PlanDraft:
         return draft
     search = _Overlaps(draft, timeline)
     overlaps = search.run()
-    other = _overlapped(search.in_one_step, overlaps) if overlaps else None
-    return draft if other is None or other.cycles >= draft.cycles else other
+    if not overlaps:
+        return draft
+    whole = search.in_one_step
+    begins = _begins(whole)
+    ways = (draft, _overlapped(whole, overlaps, {}), _overlapped(whole, overlaps, begins) if begins else None)
+    return min((way for way in ways if way is not None), key=lambda way: way.cycles)
 
 
-def _overlapped(draft: PlanDraft, overlaps: Mapping[int, Overlap]) -> PlanDraft | None:
-    """The same groups, some beside others; None where there are no addresses for that."""
+def _overlapped(draft: PlanDraft, overlaps: Mapping[int, Overlap], begins: Mapping[int, int]) -> PlanDraft | None:
+    """The same groups, some beside others, and some with their bytes from an earlier one on; None where there are no
+    addresses for that."""
     solution, options = draft.solution, draft.options
     found = None
     # Where there is room, nobody has the bytes of the group behind, so that its loads run beside the last one.
     for behind in (1, 0):
         ends = {number: mine.last + behind for number, mine in overlaps.items()}
         found = found or pack(
-            draft.network, solution.picks, draft.levels.capacity, seconds=options.seconds, seed=options.seed, ends=ends
+            draft.network,
+            solution.picks,
+            draft.levels.capacity,
+            seconds=options.seconds,
+            seed=options.seed,
+            ends=ends,
+            begins=begins,
         )
     far = _far(draft, overlaps)
     if found is None or far is None:
@@ -61,6 +72,18 @@ def _overlapped(draft: PlanDraft, overlaps: Mapping[int, Overlap]) -> PlanDraft 
             gap=None,
         )
     )
+
+
+def _begins(draft: PlanDraft) -> dict[int, int]:
+    """From where on groups that need most of the memory have it for themselves: from behind the one before."""
+    found: dict[int, int] = {}
+    behind = 0
+    for number, pick in enumerate(draft.solution.picks):
+        if 2 * pick.candidate.bytes > draft.levels.capacity:
+            if behind < number:
+                found[number] = behind
+            behind = number + 1
+    return found
 
 
 def _far(draft: PlanDraft, overlaps: Mapping[int, Overlap]) -> Mapping[str, Place] | None:
@@ -121,7 +144,7 @@ class _Overlaps(Struct, dict=True):
 
     def run(self) -> dict[int, Overlap]:
         for number, timed in enumerate(self.timeline.groups):
-            self._give_way(number)
+            inside = self._give_way(number)
             if not self._fits(number):
                 self._close()
             if self._apart(number):
@@ -129,13 +152,17 @@ class _Overlaps(Struct, dict=True):
             elif not self._by_cores(number, timed):
                 self._close()
             elif self.pending:
-                self._beside(number, timed)
+                self._beside(number, timed, inside)
         self._close()
         return self.found
 
-    def _give_way(self, number: int) -> None:
-        """Awaits what a group needs: that which has been started before it, the rest where it is."""
+    def _give_way(self, number: int) -> frozenset[int]:
+        """Awaits what a group needs: that which has been started before it, the rest where it is; but nothing where its
+        node awaits all that itself, which is told."""
         needed = [other for other in self.pending if self._needs(number, other)]
+        begun = all(first >= 0 for first in self.pending.values())
+        if needed and begun and all(self._awaits(number, other) for other in needed):
+            return frozenset(needed)
         if any(self.pending[other] >= 0 for other in needed):
             self._close(started=True)
         while waiting := [other for other in needed if other in self.pending]:
@@ -143,9 +170,10 @@ class _Overlaps(Struct, dict=True):
                 del self.pending[other]
             # What stays where it is, and all that it needs.
             needed = [mine for mine in self.pending if any(self._follows(other, mine) for other in waiting)]
+        return frozenset()
 
-    def _beside(self, number: int, timed: Timed) -> None:
-        """Lets the cores compute a group meanwhile.
+    def _beside(self, number: int, timed: Timed, inside: frozenset[int]) -> None:
+        """Lets the cores compute a group meanwhile, which awaits some of the others itself.
 
         What should be done when it begins is awaited at its end: cores that are faster than expected need not wait.
         """
@@ -156,12 +184,12 @@ class _Overlaps(Struct, dict=True):
             self.left += sum(self.timeline.groups[other].passed.busy.get(e, 0.0) for e in self._engines)
         self.last = number
         self.left -= timed.cycles
-        if done:
-            self._close()
+        if done or inside:
+            self._close(inside=inside)
 
-    def _close(self, *, started: bool = False) -> None:
+    def _close(self, *, started: bool = False, inside: frozenset[int] = frozenset()) -> None:
         """Awaits all that was started; the rest stays where it is, unless it may be started later."""
-        self.found |= {n: Overlap(first, self.last) for n, first in self.pending.items() if first >= 0}
+        self.found |= {n: Overlap(first, self.last, n in inside) for n, first in self.pending.items() if first >= 0}
         self.pending = {n: first for n, first in self.pending.items() if started and first < 0}
         self.left = 0.0
 
@@ -184,6 +212,16 @@ class _Overlaps(Struct, dict=True):
         """Whether a group reads or overwrites what another one makes, or overwrites what that reads."""
         handed = self._touched[other][0] & self._touched[number][1]
         return self._follows(number, other) and not (handed and self._queued(other, number, handed))
+
+    def _awaits(self, number: int, other: int) -> bool:
+        """Whether a group needs nothing of another one but what its node awaits itself."""
+        pick, network = self._picks[number], self._network
+        group, step = pick.candidate.group, network.steps[pick.run.first]
+        keys = group.awaits(network.choices[step].kernel)
+        uses = network.task(step).member.uses if keys else ()
+        others = {network.root(use.tensor) for use in uses if use.key not in keys}
+        made, read = self._touched[other]
+        return len(keys) > 0 and made.isdisjoint(others) and read.isdisjoint(self._touched[number][0])
 
     def _follows(self, number: int, other: int) -> bool:
         """Whether a group cannot be computed before another one."""

@@ -31,6 +31,8 @@ class Overlap(Struct, frozen=True):
     """Beside which it is started."""
     last: int
     """Beside which it is awaited."""
+    inside: bool = False
+    """Whether that group needs it, and awaits it itself."""
 
 
 WITHIN = Crossing()
@@ -84,7 +86,8 @@ class _Points(Struct, frozen=True):
         return Move("stage", stage.first, number, "all", issue, Point(stage.first, "entry"))
 
     def moves(self) -> Iterator[Move]:
-        for buffer in self._mine.reads:
+        # What a node awaits itself would be in the way of what it begins with.
+        for buffer in sorted(self._mine.reads, key=self._mine.awaits.__contains__):
             yield from self._loads(buffer)
         for buffer in self._mine.stores:
             yield from self._stores(buffer)
@@ -100,7 +103,8 @@ class _Points(Struct, frozen=True):
                 wait = Point(self.number, "each", "after") if group.queued else wait
             overlap = self.overlaps.get(self.number)
             if overlap is not None:
-                start, wait = Point(overlap.first, "first", "beside"), Point(overlap.last, "last", "ending")
+                side = "inside" if overlap.inside else "ending"
+                start, wait = Point(overlap.first, "first", "beside"), Point(overlap.last, "last", side)
             yield Run(self.number, position, engine, start, wait, position in self._carriers(self.number))
 
     # Points of any group
@@ -110,6 +114,12 @@ class _Points(Struct, frozen=True):
         if self.groups[number].queued:
             return Point(number, "first", "after")
         return Point(number, "first", "beside" if self._carriers(number) else "before")
+
+    def _beside_cores(self, number: int) -> int:
+        """A group, or the next one where another engine computes it beside later ones: that is started first."""
+        while number < self.number - 1 and number in self.overlaps:
+            number += 1
+        return number
 
     def _at_last(self, number: int) -> Point:
         """Where a group waits for something of others."""
@@ -163,7 +173,8 @@ class _Points(Struct, frozen=True):
             arrived = before >= 0 and self._carriers(before)
             wait = self._at_last(before) if arrived else Point(self.number, "entry")
             wait = self._started if not arrived and self._for_later(buffer) else wait
-            issue = self._at_first(self.number - mine.early)
+            wait = Point(self.number, "last", "inside") if buffer in self._mine.awaits else wait
+            issue = self._at_first(self._beside_cores(self.number - mine.early))
             yield Move("load", self.number, buffer, "first", issue, wait, behind=behind)
         if not self._there(buffer):
             tiles: Tiles = "rest" if mine.early else "all"

@@ -19,7 +19,6 @@ from tilewright.plan.addresses.packing import round_up, smallest_gap
 from tilewright.plan.draft import PlanDraft
 from tilewright.plan.network import Network
 from tilewright.plan.points import WITHIN, Crossing
-from tilewright.plan.prices import Price
 from tilewright.price.transfers import Outside
 from tilewright.timeline.code import kept_code
 from tilewright.timeline.replay import Timeline
@@ -244,6 +243,17 @@ class _Prefetch(Struct):
             for index in reversed(range(len(self.groups[number].buffers))):
                 if self._crossing(number, index).early:
                     self._begun(number, index, free)
+            self._ahead_of_late(number)
+
+    def _ahead_of_late(self, number: int) -> None:
+        """Starts what a node begins with no later than what it awaits itself, which it would wait behind."""
+        group = self.groups[number]
+        keys = group.awaits(self.network.choices[group.works[0].step].kernel)
+        awaits = {index for key, index in group.works[0].buffers.items() if key in keys}
+        earliest = max((self._crossing(number, index).early for index in awaits), default=0)
+        for index in {*range(len(group.buffers))} - awaits:
+            while 0 < self._crossing(number, index).early < earliest and self._one_earlier(number, index):
+                pass
 
     def _in_order(self, free: Sequence[float]) -> None:
         """Starts no load behind one for a later group, which it would wait for: that helps where time
@@ -474,11 +484,6 @@ class _Prefetch(Struct):
         taken = {*self.occupied[first], *behind}
         start = smallest_gap(size, taken, self.draft.levels.capacity)
         return None if start is None else (start, start + size)
-
-
-def free_cycles(price: Price) -> float:
-    """In which loads of later groups are expected to run beside a group, below 0 where it waits for its own."""
-    return SHARE * price.cost.cycles - price.loads
 
 
 def _with_buffer(group: Group, index: int, new: TileBuffer) -> Group:

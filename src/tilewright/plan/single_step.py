@@ -22,7 +22,8 @@ from tilewright.plan.draft import PlanDraft
 from tilewright.plan.joint import Pick, Solution
 from tilewright.plan.levels import Levels
 from tilewright.plan.menu import Menu
-from tilewright.plan.prefetch import EARLIEST, free_cycles
+from tilewright.plan.prefetch import EARLIEST, SHARE
+from tilewright.plan.prices import Price
 from tilewright.plan.tiling.candidates import Candidate
 from tilewright.price.tiles import Cost
 from tilewright.price.transfers import Outside
@@ -124,7 +125,7 @@ class SingleSteps(Struct, frozen=True, dict=True):
     def _free(self) -> tuple[float, ...]:
         """Cycles of each group in which the DMA has time for others, below 0 where it has less than none."""
         network, groups = self.menu.network, [pick.candidate.group for pick in self.solution.picks]
-        return tuple(free_cycles(network.price(group, self.sources)) for group in groups)
+        return tuple(_free_cycles(network.price(group, self.sources)) for group in groups)
 
     def _waiting(self, number: int, loads: Sequence[Use]) -> float:
         """Cycles for which a group waits for all that it reads, beyond those that groups before it leave the DMA.
@@ -186,3 +187,8 @@ class SingleSteps(Struct, frozen=True, dict=True):
     def _cost(self, group: Group, begun: Iterable[int] = ()) -> Cost:
         """Of a group, some of whose buffers are filled before it begins."""
         return self.menu.network.price(group, self.sources, Outside(begun=frozenset(begun))).cost
+
+
+def _free_cycles(price: Price) -> float:
+    """In which loads of later groups are expected to run beside a group, below 0 where it waits for its own."""
+    return SHARE * price.cost.cycles - price.loads

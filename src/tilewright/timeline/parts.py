@@ -34,6 +34,8 @@ class Facts(Struct, frozen=True):
     """Buffers that the cores copy, not a DMA."""
     engines: Sequence[str]
     """Of each node; "" for the cores."""
+    awaits: frozenset[int] = frozenset()
+    """Buffers that the only node awaits itself."""
 
 
 class Moves(Struct, frozen=True, eq=False, dict=True):
@@ -90,6 +92,10 @@ class Costs:
                     self.reads.setdefault(number, position)
         self.writes = [number for number, moves in self.flows.items() if moves.flow.store]
         first = int(group.ahead and not group.queued)
+        awaits = group.awaits(priced.kernels[0])
+        others = {index for key, index in group.works[0].buffers.items() if key not in awaits}
+        self.awaits = frozenset(self.reads.keys() - others) if awaits else frozenset[int]()
+        """Buffers that the only node awaits itself."""
         self.carriers = [p for p in range(first, len(self.works)) if min(self.works[p]) > 0]
         """Nodes that are computed at every step, so that something can be done beside each."""
         slots = [moves.slots for moves in self.flows.values()]
@@ -107,6 +113,7 @@ class Costs:
             self.carriers,
             frozenset(b for b, moves in self.flows.items() if moves.dma.by_cores),
             ["" if engine is None else engine.name for engine in self.engines],
+            self.awaits,
         )
 
     @property

@@ -70,7 +70,8 @@ class Turns:
                 soon[id(action)] if id(action) in soon else self._done(action, t)
                 for action in self._actions.at("beside")
             ]
-            yield from self._step(t, [s for mine in beside for s in mine], self._section("ending", t))
+            first = [*self._section("inside", t), *(s for mine in beside for s in mine)]
+            yield from self._step(t, first, self._section("ending", t))
         yield from self._section("behind", t)
 
     def _step(self, t: int, first: Sequence[Statement], last: Sequence[Statement]) -> Iterator[Statement]:

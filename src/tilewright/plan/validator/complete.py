@@ -43,7 +43,9 @@ def _read(
     index, number = opened.bound(position, use), opened.number
     if index is None:
         begun = times(layout.moved.runs(number)[position].start, 0, 1)[0]
-        if not _ready(layout, stores, use.tensor, begun) and not _queued(layout, number, position, use):
+        if not _ready(layout, stores, use.tensor, begun) and not (
+            _queued(layout, number, position, use) or _awaited(layout, opened, use)
+        ):
             yield "is read, but is not there by then"
         return
     staged = layout.stage(number, use)
@@ -60,6 +62,12 @@ def _queued(layout: MemoryLayout, number: int, position: int, use: Use) -> bool:
     run, maker = layout.moved.runs(number)[position], layout.moved.runs(made)[-1]
     first, then = (times(each.start, 0, 1)[0] for each in (maker, run))
     return maker.wait.group > made and run.wait.group > number and maker.engine == run.engine and first <= then
+
+
+def _awaited(layout: MemoryLayout, opened: Opened, use: Use) -> bool:
+    """Whether a node itself awaits the engine that makes a tensor, which stays where it is."""
+    maker = layout.moved.runs(layout.made(use.tensor))[-1]
+    return layout.moved.by_itself(opened.number, maker.wait) and use.key in opened.awaits
 
 
 def _ready(layout: MemoryLayout, stores: Mapping[str, list[Move]], tensor: str, time: Time) -> bool:

@@ -24,6 +24,8 @@ class Opened(Struct, frozen=True, dict=True):
     replay: Replay
     ahead: bool
     """Whether its first node runs a step ahead of the others."""
+    awaits: frozenset[str] = frozenset()
+    """Operands that the kernel of its first node may await itself."""
 
     @property
     def members(self) -> Sequence[Member]:
@@ -113,7 +115,9 @@ def open_group(plan: Plan, number: int, group: Group, *, ahead: bool) -> tuple[O
     problems = [*_loops(number, group, found[-1], kernel), *_bindings(number, group, found)]
     if problems:
         return None, problems
-    opened = Opened(number, group, Replay(found, group.loops, group.keep), ahead)
+    first = plan.choices[group.works[0].step].kernel
+    awaits = frozenset(first.awaits) if first is not None else frozenset[str]()
+    opened = Opened(number, group, Replay(found, group.loops, group.keep), ahead, awaits)
     problems = [f"group {number}: {reason}" for reason in opened.replay.problems]
     return (None if problems else opened), problems
 

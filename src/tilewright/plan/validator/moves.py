@@ -23,6 +23,7 @@ RANKS: Mapping[str, tuple[int, int]] = {
     "before": (1, 1),
     "now": (2, 4),
     "beside": (2, 3),
+    "inside": (2, 3),
     "ending": (3, 4),
     "after": (5, 5),
 }
@@ -124,7 +125,8 @@ class MoveIndex(Struct, frozen=True, dict=True):
             return
         if not run.engine or self.steps(run.group) > 1 or len(self.groups[run.group].members) > 1:
             yield f"runs beside group {first}, but is not all that another engine does, at once, for its group"
-        if (run.start.turn, run.start.side, run.wait.turn, run.wait.side) != ("first", "beside", "last", "ending"):
+        waits = run.wait == Point(last, "last", "ending") or self.by_itself(last, run.wait)
+        if run.start != Point(first, "first", "beside") or not waits:
             yield f"starts at {run.start} and is awaited at {run.wait}, not beside all of these groups"
         for end in {first, last}:
             others = [other for other in self._ran[end] if other.carries and not other.engine]
@@ -217,13 +219,25 @@ class MoveIndex(Struct, frozen=True, dict=True):
                 yield f"is awaited at {move.wait} before its load starts at {move.issue}"
                 return
             for run in runs:
-                if there > self._begun(run, step) and move.wait != run.start:
+                late = there > self._begun(run, step) and move.wait != run.start
+                if late and not self._inside(opened, index, move):
                     yield f"is read at {run.start} before it is awaited at {move.wait}"
                     return
                 if step >= slots and self._done(run, step - int(slots)) > self.issued(move, step)[0]:
                     yield f"is loaded at {move.issue} while node {run.position} reads what is there"
                     return
         yield from self._over(opened, index, move)
+
+    def by_itself(self, group: int, wait: Point) -> bool:
+        """Whether something is awaited by the only node of a group of one step, as its kernel may."""
+        opened = self.groups[group]
+        alone = self.steps(group) == 1 and len(opened.members) == 1 and not opened.group.works[0].split
+        return alone and wait == Point(group, "last", "inside") and bool(opened.awaits)
+
+    def _inside(self, opened: Opened, index: int, move: Move) -> bool:
+        """Whether the only node that reads what is loaded awaits that itself."""
+        keys = {use.key for _, use in opened.users[index]}
+        return self.by_itself(opened.number, move.wait) and keys <= opened.awaits
 
     def _over(self, opened: Opened, index: int, move: Move) -> Iterator[str]:
         """What was stored from the bytes that are loaded to is awaited before."""

@@ -3,6 +3,7 @@ op: iAttention
 types: {Q: int8, K: int8, V: int8, NK: int8, NV: int8, score_mul: int32, table: uint8, mean_mul: int32, Y: int8}
 when: {D: "D % 4 == 0", S: "== 1", L: "L < 1024"}      # so that 64 times a sum fits 32 bits
 strided: [K, V, Y]
+awaits: [V, NV]
 scratch: "L//4*12 + 12 + 64 + 4*D"
 # Eight keys at a time, a weight for each key, values of four channels at a time, a quotient for each result. Heads take
 # turns among the cores; what is left of them is shared by teams, whose cores have some keys and some channels.
@@ -151,15 +152,18 @@ static inline __attribute__((always_inline)) void iattention_s8_means(const int3
 static __attribute__((section(".near"))) int32_t *iattention_s8_teams[TW_CORES_OF_CLUSTER];
 
 /* Each core of a team leaves a number for the others. */
-TW_APART void iattention_s8_meet(int32_t *numbers, int mate, int number, int parts) {
+TW_APART void iattention_s8_meet(int32_t *numbers, int mate, int number, int parts, int opened) {
     numbers[mate] = number;
-    tw_meet_parts(parts);
+    if (opened)
+        tw_meet_opened(parts);
+    else
+        tw_meet_parts(parts);
 }
 
 static void iattention_s8(const int8_t *Q, const int8_t *K, const int8_t *V, const int8_t *NK, const int8_t *NV,
                           const int32_t *score_mul, const uint8_t *table, const int32_t *mean_mul, int8_t *Y, int H,
                           int L, int D, int K_s0, int K_s1, int V_s0, int V_s1, int table_n0, int score_shift,
-                          int mean_shift, int PART, int PARTS, void *scratch) {
+                          int mean_shift, int PART, int PARTS, int AWAITS, void *scratch) {
     int32_t *tops = scratch;
     /* Heads take turns among the cores. Of those that are left in the end, each has a team of cores, which have a part of
      * the keys each, and then of the values; they meet between. The new key is behind those of the cache. */
@@ -183,14 +187,15 @@ static void iattention_s8(const int8_t *Q, const int8_t *K, const int8_t *V, con
                                        from + count > L ? NK + head * D : NULL, score_mul[head], score_shift,
                                        scores + from);
         if (team > 1) {
-            iattention_s8_meet(tops, mate, top, PARTS);
+            iattention_s8_meet(tops, mate, top, PARTS, 0);
             TW_UNROLL_BY(1)
             for (int i = 0; i < team; i++)
                 top = tw_max(top, tops[i]);
         }
         uint32_t total = tw_attention_weights(scores + from, count, top, table, table_n0 - 1, weights + from);
-        if (team > 1) {
-            iattention_s8_meet(totals, mate, (int)total, PARTS);
+        const int awaits = AWAITS && first == 0; /* values */
+        if (team > 1 || awaits) {
+            iattention_s8_meet(totals, mate, (int)total, PARTS, awaits);
             total = 0;
             TW_UNROLL_BY(1)
             for (int i = 0; i < team; i++)

@@ -33,6 +33,11 @@ static inline int tw_core(void) {
 
 /* Waits until all cores are here. */
 static inline void tw_barrier(void) { (void)TW_WAIT_AT(0x21C); }
+/* The same in two halves: behind the second one, the next tw_wait_for_event, all have arrived. */
+static inline void tw_arrive(void) {
+    __asm__ volatile("" ::: "memory");
+    TW_REGISTER(TW_EVENTS + 0x214) = 0;
+}
 
 /* Waits for an event of the mask and clears it. */
 static inline uint32_t tw_wait_for_event(void) { return TW_WAIT_AT(0x3C); }

@@ -53,6 +53,9 @@ extern unsigned char *tw_relay;
 /* All cores go on when all are here. */
 #define TW_MEET tw_barrier()
 
+/* So many cores may go on that are, or come, where their kernel waits for what drives. */
+#define TW_RELEASE(cores) tw_open(cores)
+
 /* The block behind it runs once on each of the first cores, and all are done when it is left: TW_CORES(core, 8) { ... }
  * The block must not be left by break. */
 #define TW_CORES(core, cores)                                                                                          \
@@ -66,6 +69,13 @@ extern unsigned char *tw_relay;
  * TW_BESIDE { ... } TW_CORES_BESIDE(core, 8) { ... } */
 #define TW_BESIDE TW_DRIVEN
 #define TW_CORES_BESIDE(core, cores) TW_CORES(core, cores)
+
+/* The same where what drives has said in its block that cores need not wait for the rest of that. */
+#define TW_ARRIVE tw_arrive()
+#define TW_CORES_ARRIVED(core, cores)                                                                                  \
+    for (int core = tw_me, core##_first = 1; core##_first;                                                             \
+         core##_first = (tw_me == TW_CORES_OF_CLUSTER ? (void)tw_wait_for_event() : tw_barrier(), 0))                  \
+        if (core < (cores))
 
 /* The block behind it starts work on another engine. TW_START(neureka) { ... } Behind TW_AWAIT that is done; if not `recent`,
  * what was started before the last TW_AWAIT. The block of TW_DESCRIBE describes what the next TW_START starts, which is
