@@ -280,20 +280,7 @@ def _kernels(path: Path, text: str, headers: str) -> tuple[Kernel, ...]:
     cycles = weighted(terms, {}) if terms else str(header.get("cycles", "0"))
     if not terms:
         _checked(path, "cycles", cycles)
-    for key in ("scratch", "path"):
-        _checked(path, key, str(header.get(key, "0")))
-    for name, text in cast("dict[str, Any]", header.get("when") or {}).items():
-        _checked(path, "when", predicate(str(name), str(text)))
-    if header.get("epilogue") not in (None, "row", "lanes"):
-        raise _bad(path, f"epilogue: '{header['epilogue']}' is neither row nor lanes", "docs/add_a_kernel.md says more")
-    for order in cast("dict[str, object]", header.get("pack") or {}).values():
-        packed = packing(str(order))
-        if 0 in (packed.multiple, *(part.block for part in (*packed.parts, *packed.bits))):
-            raise _bad(path, f"pack: '{order}' has blocks of nothing", "give each block a size")
-    if header.get("accumulate") and "jobs" not in header and header.get("epilogue") not in ("row", "lanes"):
-        raise _bad(path, "accumulate: results of parts are added up by its epilogue", "add 'epilogue: row'")
-    if "jobs" in header and "cycles" in header:
-        raise _bad(path, "it says both cycles and jobs", "leave one of them away")
+    _check(path, header)
     ops = cast("dict[str, str]", header["op"] if isinstance(header["op"], dict) else {header["op"]: OP})
     kernel = Kernel(
         path,
@@ -327,6 +314,24 @@ def _kernels(path: Path, text: str, headers: str) -> tuple[Kernel, ...]:
         replace(kernel, op=str(op), source=re.sub(rf"\b{OP}\b", lambda _, text=text: str(text), source))
         for op, text in ops.items()
     )
+
+
+def _check(path: Path, header: Mapping[str, Any]) -> None:
+    """Formulas can be worked out, and what is said in several places goes together."""
+    for key in ("scratch", "path"):
+        _checked(path, key, str(header.get(key, "0")))
+    for name, text in cast("dict[str, Any]", header.get("when") or {}).items():
+        _checked(path, "when", predicate(str(name), str(text)))
+    if header.get("epilogue") not in (None, "row", "lanes"):
+        raise _bad(path, f"epilogue: '{header['epilogue']}' is neither row nor lanes", "docs/add_a_kernel.md says more")
+    for order in cast("dict[str, object]", header.get("pack") or {}).values():
+        packed = packing(str(order))
+        if 0 in (packed.multiple, *(part.block for part in (*packed.parts, *packed.bits))):
+            raise _bad(path, f"pack: '{order}' has blocks of nothing", "give each block a size")
+    if header.get("accumulate") and "jobs" not in header and header.get("epilogue") not in ("row", "lanes"):
+        raise _bad(path, "accumulate: results of parts are added up by its epilogue", "add 'epilogue: row'")
+    if "jobs" in header and "cycles" in header:
+        raise _bad(path, "it says both cycles and jobs", "leave one of them away")
 
 
 def _job(path: Path, job: object, known: Mapping[str, macros.Macro]) -> Mapping[str, str]:
