@@ -29,6 +29,7 @@ from tilewright.passes import run_pipeline
 from tilewright.passes.split import splits
 from tilewright.plan import PlanOptions, offload, plan
 from tilewright.plan.content import Contents
+from tilewright.plan.tiling.frame import Frame
 
 L1 = 24_000
 """Few enough bytes for the larger layers to be cut into tiles."""
@@ -97,13 +98,6 @@ def given_slow_cores(name: str, kernels: tuple[Path, ...]) -> Target:
     """Instead of what a folder says."""
     assert (name, kernels) == ("siracusa", ())
     return slow_cores()
-
-
-def given_no_queue(name: str, kernels: tuple[Path, ...]) -> Target:
-    """The same, with a queue that is too dear to be used."""
-    found = given_slow_cores(name, kernels)
-    dear = structs.replace(found.engines["neureka"], queue=1_000_000)
-    return replace(found, engines=MappingProxyType({**found.engines, "neureka": dear}))
 
 
 def requantised(graph: Graph, div: int) -> Graph:
@@ -192,7 +186,7 @@ def test_the_next_tile_is_queued(rows: int, inputs: int, features: int, monkeypa
     for group, measured in zip(groups, ran.groups, strict=True):
         if group.queued:
             assert measured.cycles == pytest.approx(group.cycles, rel=0.15)
-    monkeypatch.setattr("tilewright.api.compiling.load_platform", given_no_queue)
+    monkeypatch.setattr(Frame, "queue", None)
     alone = run_model(graph, replace(options, planning=PlanOptions(buffers=2)), inputs=fed)
     assert alone.cycles is not None
     assert ran.cycles is not None

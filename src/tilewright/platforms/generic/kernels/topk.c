@@ -6,7 +6,7 @@ T: [float32, float64, int8, uint8, int16, uint16, int32, uint32, int64, uint64]
 # TOP / a of those at place a behind them. Comparisons of doubles are calls on most machines.
 cycles:
   elements: (ELEMENTS := (LINES := OUTER * INNER) * AXIS)
-  passed: (PASSED := LINES * TOP * TOP * (some(TOP) + log(AXIS / max(TOP, 1) * AXIS / max(TOP, 1))))
+  passed: (PASSED := LINES * TOP * TOP * (some(TOP) + log(AXIS / (TOP + none(TOP)) * AXIS / (TOP + none(TOP)))))
   wide: (WIDE := several(words(X_bytes))) * ELEMENTS
   soft: WIDE * X_float * ELEMENTS
   soft_passed: WIDE * X_float * PASSED
