@@ -32,6 +32,12 @@ def test_times_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert found["terms"][name] == pytest.approx(before[name], rel=0.1)
 
 
+def test_errors_are_those_of_programs_held_out() -> None:
+    ran = [{"wait": [10.0, 10.0]}, {"wait": [20.0]}, {"network": [7.0]}]
+    assert calibrating_times.medians(ran) == {"wait": 10.0, "network": 7.0}
+    assert calibrating_times.held_out_errors(ran) == [0.5, 0.5, -0.5]
+
+
 def test_a_faster_runtime_takes_its_place() -> None:
     platform = load_platform(PLATFORM)
     changed = with_times(platform, {"mchan.issue": 7.0, "wait": 5.0, "cluster.fork": 3.0})

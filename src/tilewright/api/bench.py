@@ -120,14 +120,14 @@ class Bench:
             return planned
         return None
 
-    def marks(self, planned: Plan, program: Program, layers: Sequence[SampledLayer]) -> tuple[Passage, ...]:
-        """When the core that drives came to each mark of a program of a plan."""
+    def marks(self, planned: Plan, program: Program, layers: Sequence[SampledLayer]) -> tuple[tuple[Passage, ...], int]:
+        """When the core that drives came to each mark of a program of a plan, and the cycles of all of it."""
         inputs, kinds = _ports(planned.graph, layers)
         with self._built(planned.platform, program) as executable:
             chip = Chip(executable, len(inputs), kinds, planned.platform, steps=1)
             profiler = Profiler(chip.simulator, planned.platform)
             chip.run(inputs)
-            return profiler.driven()
+            return profiler.driven(), chip.cycles
 
     def _groups(self, planned: Plan, layers: Sequence[SampledLayer]) -> tuple[GroupProfile, ...]:
         platform, program = planned.platform, lower(planned)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from types import MappingProxyType
@@ -28,13 +28,15 @@ from tilewright.machine.staleness import engine_key
 from tilewright.machine.target import Target, with_times
 from tilewright.price.grid import Array
 from tilewright.price.least_squares import smallest_errors
-from tilewright.timeline.replay import plan_timeline
+from tilewright.timeline.replay import Timeline, plan_timeline
 
 PROGRAMS = 48
 """In all, of an engine's kernels in turn."""
 LEAST_PROGRAMS = 5
 MOST_MISSES = 40
 """Programs that may come to nothing."""
+HELD_OUT = 6
+"""Each time, one program of so many is held out."""
 
 
 class Started(Struct, frozen=True):
@@ -57,24 +59,46 @@ class EngineProgram(Struct, frozen=True):
 
     plan: Plan
     starts: tuple[Started, ...]
+    cycles: int
 
 
 def measured_engine(platform: Target, engine: str, seed: int = 0, progress: Progress = quiet) -> Calibration:
     """Runs layers and looks at starts. What was measured before plays no part in their plans."""
     bare = with_times(platform, {f"{engine}.{name}": 0 for name in START_TERMS})
     ran = engine_programs(bare, engine, seed, progress)
-    terms = _statements([start for one in ran for start in one.starts])
-    so_far = {f"{engine}.{name}": time for name, time in terms.items()}
-    rows, late, periods = _periods(ran, engine, so_far)
-    further = smallest_errors(lambda _: (rows, late), np.ones(2)) if len(rows) else np.zeros(2)
-    terms |= {"turn": float(further[0]), "uneven": float(further[1])}
-    errors = ((rows @ further - late) / periods).tolist() if len(rows) else [0.0]
+    errors = held_out_errors(ran, engine)
+    terms = solved_starts(ran, engine)
     return Calibration(
         MappingProxyType({**engine_key(platform, engine), COMPILER: compiler_of(platform)}),
         MappingProxyType({name: rounded(terms[name]) for name in START_TERMS}),
         shapes=len(ran),
         held_out=MappingProxyType(quantiles(errors)),
     )
+
+
+def held_out_errors(ran: Sequence[EngineProgram], engine: str) -> list[float]:
+    """Relative errors of the predicted cycles of programs, each by what was solved without it and some others."""
+    found: list[float] = []
+    for turn in range(HELD_OUT):
+        terms = solved_starts([one for number, one in enumerate(ran) if number % HELD_OUT != turn], engine)
+        found += [_timeline(one, engine, terms).cycles / one.cycles - 1 for one in ran[turn::HELD_OUT]]
+    return found
+
+
+def _timeline(one: EngineProgram, engine: str, terms: Mapping[str, float]) -> Timeline:
+    """That of a program whose starts take so long."""
+    times = {f"{engine}.{name}": time for name, time in terms.items()}
+    plan = replace(one.plan, platform=with_times(one.plan.platform, times))
+    assert plan.schedule is not None
+    return plan_timeline(plan, plan.schedule)
+
+
+def solved_starts(ran: Sequence[EngineProgram], engine: str) -> dict[str, float]:
+    """Terms that follow from programs."""
+    terms = _statements([start for one in ran for start in one.starts])
+    rows, late = _periods(ran, engine, terms)
+    further = smallest_errors(lambda _: (rows, late), np.ones(2)) if len(rows) else np.zeros(2)
+    return {**terms, "turn": float(further[0]), "uneven": float(further[1])}
 
 
 def engine_programs(bare: Target, engine: str, seed: int, progress: Progress = quiet) -> list[EngineProgram]:
@@ -98,7 +122,8 @@ def engine_programs(bare: Target, engine: str, seed: int, progress: Progress = q
             if planned is not None and any(choice.engine == engine for choice in planned.choices):
                 marked = _Marked(engine)
                 program = marked.program(lower(planned))
-                found.append(EngineProgram(planned, tuple(_seen(marked.starts, bench.marks(planned, program, layers)))))
+                passed, cycles = bench.marks(planned, program, layers)
+                found.append(EngineProgram(planned, tuple(_seen(marked.starts, passed)), cycles))
     progress(engine, PROGRAMS, PROGRAMS)
     if len(found) < LEAST_PROGRAMS:
         raise TilewrightError(
@@ -172,22 +197,18 @@ def _statements(starts: Sequence[Started]) -> dict[str, float]:
     return {"fork": fork, "begin": max(median([*first, *described] or [0.0]), 0.0), "go": go}
 
 
-def _periods(ran: Sequence[EngineProgram], engine: str, known: dict[str, float]) -> tuple[Array, Array, Array]:
-    """Of groups of several steps: whether sizes are known at run time only, by how much a step begins later than is
-    predicted, and how long it is."""
+def _periods(ran: Sequence[EngineProgram], engine: str, terms: Mapping[str, float]) -> tuple[Array, Array]:
+    """Of groups of several steps: whether sizes are known at run time only, and by how much a step begins later than
+    follows from statements alone."""
     rows: list[tuple[float, float]] = []
     late: list[float] = []
-    periods: list[float] = []
     for one in ran:
-        plan = replace(one.plan, platform=with_times(one.plan.platform, known))
-        assert plan.schedule is not None
-        timeline = plan_timeline(plan, plan.schedule)
+        timeline = _timeline(one, engine, terms)
         for start in one.starts:
             costs = timeline.groups[start.group].place.part.costs
             if start.whole and len(start.begun) == costs.steps > 1:
                 bars = (bar.start for bar in timeline.bars(start.group, costs.steps) if bar.lane == engine)
                 predicted, turns = list(bars), costs.steps - 1
                 rows.append((1.0, float(np.any(costs.priced.grid.uneven))))
-                periods.append((start.begun[-1] - start.begun[0]) / turns)
-                late.append(periods[-1] - (predicted[-1] - predicted[0]) / turns)
-    return np.array(rows), np.array(late), np.array(periods)
+                late.append((start.begun[-1] - start.begun[0] - predicted[-1] + predicted[0]) / turns)
+    return np.array(rows), np.array(late)

@@ -69,25 +69,24 @@ class Turn(Struct, frozen=True):
 
 def measured_times(platform: Target, progress: Progress = quiet) -> Calibration:
     """Runs a few programs for each DMA."""
-    seen: Seen = {}
+    ran: list[Seen] = []
     links = [link for link in platform.links.values() if shown(platform, link)]
     kinds = [(link, count, runs) for link in links for count in COUNTS for runs in (1, ROWS)[: link.rank]]
     for number, (link, count, runs) in enumerate(kinds):
         progress(TIMES, number, len(kinds))
         bytes_each = SIZES[number % len(SIZES)]
-        _look(_turns_of(platform, link, count, bytes_each // runs, runs), link, bytes_each, runs, seen)
+        ran.append(_look(_turns_of(platform, link, count, bytes_each // runs, runs), link, bytes_each, runs))
     for count in COUNTS if links else ():
-        seen.setdefault("network", []).append(_ran(platform, _layers(platform, count)).besides)
+        ran.append({"network": [_ran(platform, _layers(platform, count)).besides]})
     progress(TIMES, len(kinds), len(kinds))
-    if not seen:
+    if not ran:
         raise TilewrightError(
             "no-samples",
             f"times of '{platform.name}' cannot be calibrated",
             reasons=["no DMA copies between the memory of its cores and that of inputs and results"],
             help="say in platform.yaml how long its transfers take",
         )
-    values = {name: median(times) for name, times in seen.items()}
-    errors = [time / values[name] - 1 for name, times in seen.items() for time in times if values[name]]
+    values, errors = medians(ran), held_out_errors(ran)
     for link in links:
         more = f"{link.name}.issue_rows"
         if more in values:
@@ -98,6 +97,26 @@ def measured_times(platform: Target, progress: Progress = quiet) -> Calibration:
         shapes=len(errors),
         held_out=MappingProxyType(quantiles(errors)),
     )
+
+
+def medians(ran: Iterable[Seen]) -> dict[str, float]:
+    """Each time, by what programs show of it."""
+    seen: Seen = {}
+    for one in ran:
+        for name, times in one.items():
+            seen.setdefault(name, []).extend(times)
+    return {name: median(times) for name, times in seen.items() if times}
+
+
+def held_out_errors(ran: Sequence[Seen]) -> list[float]:
+    """Relative errors of what each program shows, by what the others show."""
+    found: list[float] = []
+    for number, held_out in enumerate(ran):
+        values = medians([*ran[:number], *ran[number + 1 :]])
+        found += [
+            values[name] / time - 1 for name, times in held_out.items() if name in values for time in times if time
+        ]
+    return found
 
 
 def shown(platform: Target, link: Link) -> bool:
@@ -181,8 +200,9 @@ def _by_turn(things: Sequence[T]) -> list[Sequence[T]]:
 # What they show
 
 
-def _look(turns: Sequence[Turn], link: Link, size: int, runs: int, seen: Seen) -> None:
-    """Adds what a program shows of transfers of so many bytes, in so many runs."""
+def _look(turns: Sequence[Turn], link: Link, size: int, runs: int) -> Seen:
+    """What a program shows of transfers of so many bytes, in so many runs."""
+    seen: Seen = {}
 
     def add(name: str, times: Iterable[float]) -> None:
         seen.setdefault(name, []).extend(times)
@@ -198,3 +218,4 @@ def _look(turns: Sequence[Turn], link: Link, size: int, runs: int, seen: Seen) -
             add(f"{link.name}.setup", (cycles - size / link.bytes_per_cycle for cycles in alone))
         add("wake", [turn.marks[0] - ended[-1]])
         add("wait", (b - a for a, b in pairwise(turn.marks)))
+    return seen

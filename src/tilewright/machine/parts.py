@@ -167,12 +167,6 @@ class Engine(Part, frozen=True, kw_only=True, tag_field="kind"):
     """Cycles more of a kernel with a hook, or a device, that first runs in a group: its code comes into the caches."""
     peak: Number = 0.0
     """Multiply-accumulates of bytes that one core, or the device, does in a cycle at best; 0 where nobody says."""
-    go: Whole = 0
-    """Cycles to let a device begin with a job that was described before."""
-    turn: Whole = 0
-    """Cycles of a device's further steps, besides those to start them."""
-    uneven: Whole = 0
-    """The same where tiles of several loops differ in size, so that it is known at run time only."""
     slows: Number = 0.0
     """Cycles that cores wait for memory in each cycle of a device beside them."""
 
@@ -198,6 +192,12 @@ class Device(Engine, frozen=True, tag="device"):
     """Array machines, by name or file, that say what its ways to work cost; a layer takes the best one."""
     early: Flag = False
     """Whether the runtime can describe jobs before they may begin (`TW_DESCRIBE`)."""
+    go: Whole = 0
+    """Cycles to let it begin with a job that was described before."""
+    turn: Whole = 0
+    """Cycles of its further steps, besides those to start them."""
+    uneven: Whole = 0
+    """The same where tiles of several loops differ in size, so that it is known at run time only."""
 
 
 class EnergyPart(Part, frozen=True):

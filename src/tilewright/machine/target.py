@@ -163,10 +163,10 @@ class Target(Machine, frozen=True):
         every = self.kernels
         return every.of(op) if isinstance(every, Kernels) else [kernel for kernel in every if kernel.op == op]
 
-    def beside(self, kernel: Kernel | None) -> Engine | None:
-        """The engine of a kernel, where that is not the cores: they start it and go on."""
+    def beside(self, kernel: Kernel | None) -> Device | None:
+        """The engine of a kernel, where that is a device: cores start it and go on."""
         engine = self.engines.get(kernel.engine) if kernel is not None else None
-        return None if engine is None or engine == self.cores else engine
+        return engine if isinstance(engine, Device) else None
 
     def device(self, engine: str) -> DeviceModel | None:
         """The device that an engine is, as the simulator runs it by default."""

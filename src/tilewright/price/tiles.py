@@ -21,7 +21,7 @@ from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group, TileBuffer
 from tilewright.core.tiles import Use, left, walked
 from tilewright.machine.kernel import Kernel
-from tilewright.machine.parts import Engine
+from tilewright.machine.parts import Device
 from tilewright.machine.target import Target
 from tilewright.price.copies import kept_cycles
 from tilewright.price.device import kernel_cycles
@@ -196,7 +196,7 @@ def start_cycles(grid: Grid, platform: Target, mine: Task, split: str) -> Array:
     return start + more + begins(grid) * begin_cycles(platform, mine)
 
 
-def _next_cycles(grid: Grid, engine: Engine) -> Array:
+def _next_cycles(grid: Grid, engine: Device) -> Array:
     """Cycles to start an engine's work at a further step, over classes."""
     return engine.fork + engine.turn + engine.uneven * np.asarray(grid.over_classes(grid.uneven))
 
@@ -230,7 +230,7 @@ def together(grid: Grid, platform: Target, works: Sequence[Array], *, ahead: boo
     return np.maximum(first, slower) + np.where(begins(grid), np.minimum(first, others), 0.0)
 
 
-def queue_cycles(grid: Grid, engine: Engine, work: Array, moves: Traffic) -> Array:
+def queue_cycles(grid: Grid, engine: Device, work: Array, moves: Traffic) -> Array:
     """Cycles of all steps of a node that is alone on an engine, which has the next step's work before it is done.
 
     What it takes to start a step passes while the engine works on the one before. Only where transfers take longer it
@@ -304,7 +304,7 @@ class Priced(Struct, frozen=True, eq=False):
     """Transfers of tile buffers, by their number."""
     ahead: bool = False
     """Whether the first node runs a step ahead, beside the others."""
-    queue: Engine | None = None
+    queue: Device | None = None
     """What has two steps at a time on their way."""
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from tilewright.core.plan import Stage
-from tilewright.machine.parts import Device, Engine
+from tilewright.machine.parts import Device
 from tilewright.machine.target import Target
 from tilewright.price.copies import copied, wait_cycles
 from tilewright.timeline.clock import Await, Channel, Issue, Label, Start, Statement, Wait, Work, exact
@@ -76,13 +76,13 @@ class Driver:
         return Wait(channel, exact(code), exact(code))
 
     def awaited(
-        self, engine: Engine, part: CostedGroup, position: int, *, recent: bool = True, ends: bool = False
+        self, engine: Device, part: CostedGroup, position: int, *, recent: bool = True, ends: bool = False
     ) -> Statement:
         """Waits for jobs of an engine; a group `ends` with it where nothing else is done behind it."""
         return Await(engine.name, recent, *self._waiting(("await", part.number, position)), ends)
 
     def start(
-        self, engine: Engine, part: CostedGroup, position: int, step: int, cycles: float, label: Label, where: str
+        self, engine: Device, part: CostedGroup, position: int, step: int, cycles: float, label: Label, where: str
     ) -> Statement:
         """Starts a job."""
         costs = part.costs
@@ -93,7 +93,7 @@ class Driver:
             code += engine.begin
         kernel = costs.priced.kernels[position]
         # One job, described once, is described before the waits that it comes behind (`codegen.early`).
-        early = isinstance(engine, Device) and engine.early and costs.steps == 1
+        early = engine.early and costs.steps == 1
         single = kernel is not None and len(kernel.jobs) == 1
         described = exact(max(code - engine.go, 0.0)) if early and single else 0.0
         return Start(engine.name, exact(code) - described, exact(cycles - start), label, described)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tilewright.core.actions import GroupActions, RunAction
 from tilewright.core.plan import Group, Stage, TileBuffer
-from tilewright.machine.parts import Engine, Link
+from tilewright.machine.parts import Device, Link
 from tilewright.machine.target import Target
 from tilewright.price.copies import route
 from tilewright.price.grid import Array
@@ -75,7 +75,7 @@ class Costs:
         """Cycles of each node, by class."""
         self.starts = [self._each(priced, values) for values in priced.starts]
         """Of these, to start it."""
-        self.engines: list[Engine | None] = [platform.beside(kernel) for kernel in priced.kernels]
+        self.engines: list[Device | None] = [platform.beside(kernel) for kernel in priced.kernels]
         """What computes each node, where that is not the cores."""
         tensors = [buffer.tensor for buffer in group.buffers]
         memories = {number: source.get(tensors[number], platform.cores.memory) for number in priced.flows}

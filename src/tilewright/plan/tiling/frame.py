@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tilewright.core.domain import Affine
 from tilewright.core.tiles import Use, left, walked
-from tilewright.machine.parts import Engine
+from tilewright.machine.parts import Device
 from tilewright.machine.target import Target
 from tilewright.plan.tiling.rules import (
     Density,
@@ -125,7 +125,7 @@ class Frame:
         return self._works_ahead(self.holders)
 
     @cached_property
-    def queue(self) -> Engine | None:
+    def queue(self) -> Device | None:
         """What can be given the next step while it works on one, as nothing else is computed at its steps."""
         copies = [h for h in self.holders if h.over >= 0 or h.within >= 0]
         return self.platform.beside(self.tasks[0].kernel) if len(self.tasks) == 1 and not copies else None
