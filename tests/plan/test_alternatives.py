@@ -54,3 +54,15 @@ def test_there_are_none_without_tiles() -> None:
     b = Builder()
     graph = run_pipeline(b.graph(b.op("Relu", b.input("x", "float32[4]"))), platform)
     assert [*alternatives(graph, platform, OPTIONS)] == []
+
+
+def test_loop_nests_that_may_be_faster_are_among_them() -> None:
+    """Predictions of so few products are too rough to do without the kernel unmeasured."""
+    platform = resize(load_platform("siracusa"), Sizes(without=("neureka",)))
+    b = Builder()
+    sums = b.op("MatMul", b.input("x", "int8[2,8]"), random("int8", 8, 4, seed=2))
+    graph = run_pipeline(b.graph(requantised(b, sums)), platform)
+    kernels = [choice.kernel for choice in plan(graph, platform, OPTIONS).choices]
+    others = [[choice.kernel for choice in made.choices] for made in alternatives(graph, platform, OPTIONS)]
+    assert None not in kernels
+    assert [None] in others

@@ -24,7 +24,7 @@ from tilewright.plan.offload import Offloaded, offloads
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.points import Crossings, Overlaps, points
 from tilewright.plan.prices import Price, Prices
-from tilewright.plan.select import node_cycles
+from tilewright.plan.select import node_cycles, with_doubtful_nest
 from tilewright.plan.shapes import Shape
 from tilewright.plan.storage import fixed, in_order, root_of, storage
 from tilewright.price.tasks import Task, task
@@ -155,6 +155,15 @@ class Network(Struct, frozen=True, dict=True):
     def writes(self) -> tuple[tuple[str, ...], ...]:
         """Tensors between groups that each position writes, by root."""
         return tuple(self._between(self.node(position).made) for position in range(len(self.steps)))
+
+    @property
+    def with_doubtful_nests(self) -> Network | None:
+        """The same with loop nests where these may be faster than kernels; None where there are none."""
+        choices = tuple(
+            with_doubtful_nest(self.graph, node, self.platform, choice, self.prices.contents)
+            for node, choice in zip(self.graph.nodes, self.choices, strict=True)
+        )
+        return replace(self, choices=choices) if choices != self.choices else None
 
     @cached_property
     def beside(self) -> tuple[bool, ...]:

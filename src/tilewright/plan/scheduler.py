@@ -76,7 +76,8 @@ def _side_by_side(best: tuple[Plan, Network], options: PlanOptions) -> tuple[Pla
 
 
 def other_schedules(graph: Graph, platform: Target, options: PlanOptions) -> Iterator[Plan]:
-    """Plans beside that of `schedule`, the fewest cycles first: with other engines, and with tiles that come next.
+    """Plans beside that of `schedule`, the fewest cycles first: with other engines, with loop nests instead of kernels
+    that may be slower, and with tiles that come next.
 
     Tiles are chosen before it is known what can be loaded early, so these may even be predicted to be faster.
     """
@@ -84,6 +85,9 @@ def other_schedules(graph: Graph, platform: Target, options: PlanOptions) -> Ite
     plans = [(plan, network) for network in networks if (plan := _planned(network, options)) is not None]
     best, network = _side_by_side(min(plans, key=lambda each: _cycles(each[0])), options)
     found = [plan for plan, _ in plans if plan is not best]
+    nests = network.with_doubtful_nests
+    if nests is not None and (made := _planned(nests, options)) is not None:
+        found.append(made)
     shapes = _shapes(best)
     for _ in range(FURTHER):
         made = _planned(replace(network, avoided=shapes), options)

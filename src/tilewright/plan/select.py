@@ -80,8 +80,7 @@ def _selected(graph: Graph, node: Node, platform: Target, engine: str, contents:
             scratch = int(formula(kernel.scratch, names))
         chosen = Choice(kernel.engine, kernel, MappingProxyType(variables), scratch, tuple(rejected))
         if not engine and _is_plain(call) and _nest_is_faster(graph, node, platform, chosen, contents):
-            reason = "the loop nest is predicted to take fewer cycles"
-            return nest_choice(graph, node, platform, (*rejected, Rejection(kernel.where, reason)))
+            return _nest_instead(graph, node, platform, chosen)
         return chosen
     if call.op.body is not None:
         return nest_choice(graph, node, platform, tuple(rejected))
@@ -91,6 +90,25 @@ def _selected(graph: Graph, node: Node, platform: Target, engine: str, contents:
         reasons=[f"{r.kernel:<28} {r.reason}" for r in rejected] or [f"no kernel file declares op: {node.op}"],
         help="cast the tensors to a type a kernel takes, or add a kernel with --kernels DIR (docs/add_a_kernel.md)",
     )
+
+
+def with_doubtful_nest(graph: Graph, node: Node, platform: Target, chosen: Choice, contents: Contents) -> Choice:
+    """The loop nest instead of a kernel of the cores where that is predicted to take fewer cycles, but by no more than
+    predictions may be off."""
+    kernel = chosen.kernel
+    if kernel is None or chosen.engine != platform.cores.name:
+        return chosen
+    measured = {NESTS, kernel.path.name} <= platform.calibrations.keys()
+    if not measured or not _is_plain(call_node(graph, node)):
+        return chosen
+    nest, other = (_all_at_once(graph, node, platform, code, contents) for code in (None, kernel))
+    return _nest_instead(graph, node, platform, chosen) if nest < other else chosen
+
+
+def _nest_instead(graph: Graph, node: Node, platform: Target, chosen: Choice) -> Choice:
+    assert chosen.kernel is not None
+    reason = Rejection(chosen.kernel.where, "the loop nest is predicted to take fewer cycles")
+    return nest_choice(graph, node, platform, (*chosen.rejected, reason))
 
 
 def _is_plain(call: Call) -> bool:
@@ -111,9 +129,7 @@ def _nest_is_faster(graph: Graph, node: Node, platform: Target, kernel: Choice, 
     if NESTS not in measured or kernel.kernel.path.name not in measured:
         return False
     most = 1 + measured[NESTS].held_out["p90"]
-    price = partial(_cycles, platform, binding_names(call_node(graph, node)))
-    tasks = [task(graph, node, code) for code in (None, kernel.kernel)]
-    nest, other = [price(mine) if contents is None else contents.cycles(mine, price) for mine in tasks]
+    nest, other = (_all_at_once(graph, node, platform, code, contents) for code in (None, kernel.kernel))
     if nest * most >= other:
         return False
     size = platform.memories[platform.cores.memory].bytes
@@ -124,6 +140,13 @@ def _nest_is_faster(graph: Graph, node: Node, platform: Target, kernel: Choice, 
     step = next(number for number, other in enumerate(graph.nodes) if other is node)
     nest, other = [fewest_cycles(graph, platform, [step], [way], settings, near=frozenset()) for way in ways]
     return nest * most < other
+
+
+def _all_at_once(graph: Graph, node: Node, platform: Target, kernel: Kernel | None, contents: Contents | None) -> float:
+    """What a node takes by a kernel, or by its loop nest, if it is not cut."""
+    price = partial(_cycles, platform, binding_names(call_node(graph, node)))
+    mine = task(graph, node, kernel)
+    return price(mine) if contents is None else contents.cycles(mine, price)
 
 
 def _too_large(platform: Target, mine: Task) -> str:
