@@ -22,7 +22,7 @@ count terms. What is measured may only become more."""
 SIMULATED = [platform.name for platform in PLATFORMS if platform.timings and platform.name not in PARTLY]
 COUNTED = [platform.name for platform in PLATFORMS if platform.qemu]
 MEASURED_ENGINES = [("mempool-ita", "ita"), ("siracusa", "neureka"), ("snitch-ita", "ita")]
-TIMED = ("siracusa", "mempool", "mempool-16", "mempool-1024", "mempool-ita")
+TIMED = ("siracusa", "mempool", "mempool-16", "mempool-1024", "mempool-ita", "snitch", "snitch-ita")
 """Platforms whose times of transfers were measured. There may only be more of them."""
 MOST_ERROR, MOST_ERROR_OF_NESTS = 0.1, 0.15
 """The median error of shapes held out that a kernel may have, and loop nests: operators are less alike than layers."""

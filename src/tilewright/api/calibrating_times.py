@@ -7,7 +7,7 @@ command and when it has done it. So each time is that of one statement, and the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from statistics import median
 from types import MappingProxyType
 from typing import TypeVar
@@ -42,6 +42,8 @@ ROWS = 8
 """Of a transfer, where it has some."""
 BYTES = 1 << 14
 """Of the tensor that is copied from."""
+LAYERS = (256, 2048, BYTES)
+"""Bytes of layers of networks: what passes before the first and behind the last one depends on the code in between."""
 T = TypeVar("T")
 Seen = dict[str, list[float]]
 """What was seen of each time."""
@@ -76,8 +78,8 @@ def measured_times(platform: Target, progress: Progress = quiet) -> Calibration:
         progress(TIMES, number, len(kinds))
         bytes_each = SIZES[number % len(SIZES)]
         ran.append(_look(_turns_of(platform, link, count, bytes_each // runs, runs), link, bytes_each, runs))
-    for count in COUNTS if links else ():
-        ran.append({"network": [_ran(platform, _layers(platform, count)).besides]})
+    for count, size in product(COUNTS, LAYERS) if links else ():
+        ran.append({"network": [_ran(platform, _layers(platform, count, size)).besides]})
     progress(TIMES, len(kinds), len(kinds))
     if not ran:
         raise TilewrightError(
@@ -129,7 +131,7 @@ def shown(platform: Target, link: Link) -> bool:
 
 def _turns_of(platform: Target, link: Link, count: int, size: int, runs: int) -> list[Turn]:
     """Starts transfers one behind the other, waits for the last one, then for those that are complete by then."""
-    layer = _layers(platform)
+    layer = _layers(platform, 1, BYTES)
     first = next(_copies(layer.routines[0].body))
     near = first.to.place.space
     rooms = tuple((name, max(room, BYTES) if name == near else room) for name, room in layer.memories)
@@ -143,9 +145,9 @@ def _turns_of(platform: Target, link: Link, count: int, size: int, runs: int) ->
     return [Turn(tuple(mine), tuple(moved)) for mine, moved in pairs]
 
 
-def _layers(platform: Target, count: int = 1) -> Program:
-    """The program of some layers, each with one operand."""
-    kind = TensorType(INT8, (BYTES,))
+def _layers(platform: Target, count: int, size: int) -> Program:
+    """The program of some layers, each with one operand of so many bytes."""
+    kind = TensorType(INT8, (size,))
     op = next(name for name, op in sorted(operators().items()) if _same(op, kind))
     nodes = tuple(Node(op, (f"x{number}",), (f"y{number}",), {}, f"layer{number}") for number in range(count))
     inputs, outputs = tuple(node.inputs[0] for node in nodes), tuple(node.outputs[0] for node in nodes)
@@ -200,6 +202,11 @@ def _by_turn(things: Sequence[T]) -> list[Sequence[T]]:
 # What they show
 
 
+def _between(turn: Turn) -> list[int]:
+    """Cycles from each transfer's begin to that of the next one."""
+    return [b - a for (a, _), (b, _) in pairwise(turn.transfers)]
+
+
 def _look(turns: Sequence[Turn], link: Link, size: int, runs: int) -> Seen:
     """What a program shows of transfers of so many bytes, in so many runs."""
     seen: Seen = {}
@@ -207,9 +214,12 @@ def _look(turns: Sequence[Turn], link: Link, size: int, runs: int) -> Seen:
     def add(name: str, times: Iterable[float]) -> None:
         seen.setdefault(name, []).extend(times)
 
+    warm = [median(times) for times in zip(*(_between(turn) for turn in turns[WARM:]), strict=True)]
+    for number, (cold, usual) in enumerate(zip(_between(turns[0]), warm, strict=True)):
+        add("further transfer" if number else "first transfer", [max(cold - usual, 0.0)])
     for turn in turns[WARM:]:
-        began, ended = [begin for begin, _ in turn.transfers], [end for _, end in turn.transfers]
-        add(f"{link.name}.{'issue' if runs == 1 else 'issue_rows'}", (b - a for a, b in pairwise(began)))
+        ended = [end for _, end in turn.transfers]
+        add(f"{link.name}.{'issue' if runs == 1 else 'issue_rows'}", _between(turn))
         if runs == 1:
             # What others are in front of begins as these end.
             alone = (

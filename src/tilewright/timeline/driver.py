@@ -16,10 +16,9 @@ from tilewright.timeline.parts import CostedGroup, GroupPlace
 
 Code = tuple[str, int, int]
 """Where in the code of a group: what is done there, and for which group and buffer or node."""
-ENTERED, CALLED, WAITED = 3, 1, 1
-"""Lines of code of the first transfer that a turn starts, and of each further one; of a wait, before it and behind it.
-Measured between starts and ends of transfers on Siracusa: 120 cycles and 80 where they are cold, 60 where they are not;
-a wait that ends takes 40 instead of 20."""
+WAITED = 1
+"""Lines of code of a wait, before it and behind it. Measured between ends of transfers and what follows on Siracusa: a
+wait that ends takes 40 cycles instead of 20 where they are cold."""
 OWN = 0.5
 """The share of code for transfers by way of a memory in between that a second place in a group does not find."""
 
@@ -108,10 +107,11 @@ class Driver:
         cold = self._cold((where, part.number, buffer))
         channel = (part.number, buffer, moves.slots[step])
         if far is None:
-            lines = 0 if not cold else CALLED if self._entered else ENTERED
+            code = "further transfer" if self._entered else "first transfer"
+            more = self._platform.operations.get(code, 0.0) if cold else 0.0
             self._entered = self._entered or cold
             cycles = moves.cycles[at] if beside else moves.alone[at]
-            times = (exact(issue + lines * self._waits[2]), exact(cycles))
+            times = (exact(issue + more), exact(cycles))
             count = max(int(moves.commands[at]), 1)
             return Issue(channel, moves.lane, *times, label=label, commands=count, room=moves.dma.queue)
         code = far.again if self._several(part) and not cold else 0.0
