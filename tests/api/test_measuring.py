@@ -182,6 +182,27 @@ def test_nothing_is_simulated_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert built == 6, "what is fed is part of the key"
 
 
+def test_plans_are_compared_again_where_others_may_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which plan is the fastest was found among those that were there then."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    header = "op: Relu\ntypes: {X: float64, Y: float64}\ncycles: {elements: size}"
+    (folder / "relu_f64.c").write_text(
+        f"/* ---\n{header}\n--- */\nstatic void relu_f64(const double *X, double *Y, int size) {{\n"
+        "    for (int i = 0; i < size; i++) Y[i] = X[i] > 0 ? X[i] : 0;\n}\n"
+    )
+    for options in (MEASURED, replace(MEASURED, planning=replace(MEASURED.planning, fuse="off"))):
+        compared = len(user_cache().entries())
+        plan_model(sums(), options)
+        assert len(user_cache().entries()) > compared
+    compared = len(user_cache().entries())
+    plan_model(sums(), MEASURED)
+    assert len(user_cache().entries()) == compared
+    plan_model(sums(), replace(MEASURED, kernels=(folder,)))
+    assert len(user_cache().entries()) == compared + 1, "the programs are the same"
+
+
 def test_loops_are_unrolled_where_they_are_innermost() -> None:
     _, plan = plan_model(sums(), Options("siracusa"))
     assert all(choice.kernel is None for choice in plan.choices)

@@ -245,7 +245,7 @@ def _fastest(
 
     _check_memories(first, real)
     inputs = noise(graph, options.planning.seed) if samples is None else fit(samples, graph)
-    meter = Meter(inputs, building or Building(options.name))
+    meter = Meter(inputs, building or Building(options.name), options.planning)
     return meter.fastest(first, _others(graph, first.platform, options, real), options.measure, progress)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -20,11 +21,14 @@ from tilewright.core.cache import Cache, user_cache
 from tilewright.core.graph import Array
 from tilewright.core.plan import Group, Plan
 from tilewright.errors import TilewrightError
+from tilewright.machine.kernels import own_kernels
 from tilewright.machine.target import Target, described_platforms
+from tilewright.plan.options import PlanOptions
 from tilewright.sim.chip import run_on_chip
 from tilewright.sim.limits import USUAL, Limits
 from tilewright.sim.simulator import simulator_digest, timing_of
 
+PACKAGE = Path(__file__).parents[1]
 FORMAT = "1"
 """Of what is kept; entries of others are not found."""
 FIRST, MOST = 4, 16
@@ -62,12 +66,14 @@ class Meter(Struct, frozen=True):
 
     inputs: Sequence[Array]
     building: Building = Building()
+    wishes: PlanOptions = PlanOptions()
+    """How other plans are asked for."""
     cache: Cache = field(default_factory=user_cache)
 
     def fastest(self, first: Plan, others: Iterator[Plan], count: int, progress: Callable[[str], None]) -> Plan:
         """The fastest of so many plans (see `fastest`). Where it is the first one, perhaps unrolled, that is kept as
         well, so that others need not be made again to find out."""
-        key = f"{self._key(first, self._files(first))}-{count}"
+        key = _digest(self._key(first, self._files(first)), str(count), repr(self.wishes), *_planner(first.platform))
         factors = _read_factors(self.cache.get(key))
         if factors is not None:
             plan = _unrolled(first, factors)
@@ -109,12 +115,8 @@ class Meter(Struct, frozen=True):
             told["libraries"],
             *(f"{a.dtype} {a.shape}" for a in self.inputs),
         ]
-        parts = [*(text.encode() for text in texts), *(array.tobytes() for array in self.inputs)]
-        parts += [part for name, data in sorted(files.items()) for part in (name.encode(), data)]
-        digest = hashlib.sha256()
-        for part in parts:
-            digest.update(f"{len(part)} ".encode() + part)
-        return digest.hexdigest()
+        fed = (array.tobytes() for array in self.inputs)
+        return _digest(*texts, *fed, *(part for named in sorted(files.items()) for part in named))
 
     def _simulated(self, plan: Plan, files: Mapping[str, bytes]) -> Times:
         mine, graph = self.building, plan.graph
@@ -124,6 +126,24 @@ class Meter(Struct, frozen=True):
             profile = bool(_groups(plan))
             ran = run_on_chip(built.executable, self.inputs, types, plan.platform, profile=profile, limits=mine.limits)
         return Times(sum(ran.cycles), tuple(group.cycles for group in ran.groups))
+
+
+def _digest(*parts: str | bytes) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(f"{len(data)} ".encode() + data)
+    return digest.hexdigest()
+
+
+def _planner(platform: Target) -> Iterator[str]:
+    """What other plans follow from, besides the first one: code and kernels, and what is known of the machine."""
+    own = {kernel.path for kernel in own_kernels(platform.kernels)}
+    for path in sorted((*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.[ch]"), *own)):
+        found = path.stat()
+        yield f"{path} {found.st_size} {found.st_mtime_ns}"
+    terms = {name: dict(part.terms) for name, part in platform.calibrations.items()}
+    yield repr((platform.engines, platform.links, dict(platform.operations), platform.fused, terms))
 
 
 def check_measurable(platform: Target) -> None:
