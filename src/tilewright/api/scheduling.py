@@ -32,7 +32,7 @@ from tilewright.schedule.fabric import fabric_of
 from tilewright.schedule.granularity import LEAST, ROWS, UNIFORM, CutNetwork, Cutter, Granularity
 from tilewright.schedule.network import OperationGraph, network_of_equations, network_of_graph
 from tilewright.schedule.nodes import Nodes
-from tilewright.schedule.placement import INSIDE, Hints, check_loops, placed
+from tilewright.schedule.placement import INSIDE, Hints, check_hints, placed
 from tilewright.schedule.scheduling import EngineSchedule, NodeCosts, Priority, Rules
 from tilewright.schedule.search import Objective, SearchOptions, Tried
 
@@ -278,7 +278,7 @@ def _ways(network: OperationGraph, mapping: StreamMapping | None, options: Sched
     """To cut all operations alike."""
     if options.split != "auto":
         given = options.split if isinstance(options.split, Hints) else Hints((options.split,))
-        check_loops(network, given)
+        check_hints(network, given)
         return [given]
     found = [Hints(((),))]
     entries = [mapping.entry(each.name, each.kind) for each in network.operations] if mapping else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from types import MappingProxyType
 
 from msgspec import Struct, field
@@ -89,8 +90,15 @@ class Hints(Struct, frozen=True):
         return _around(operation, mine) if self.mode == INSIDE else mine
 
 
-def check_loops(network: OperationGraph, hints: Hints) -> None:
-    """An error where a loop is named along which nothing can be cut."""
+def check_hints(network: OperationGraph, hints: Hints) -> None:
+    """An error where a loop is named along which nothing can be cut, or no part begins at a cutoff."""
+    count, bounds = len(network.operations), (0, *hints.cutoffs)
+    if any(first >= then or then >= count for first, then in pairwise(bounds)):
+        raise TilewrightError(
+            "bad-argument",
+            f"parts of '{network.name}' cannot begin at operations {', '.join(map(str, hints.cutoffs))}",
+            help=f"give rising numbers from 1 to {count - 1}, the last operation",
+        )
     for name in dict.fromkeys(name for loops in hints.loops for name, _ in loops):
         if not any(cut(operation, ((name, 1),)) for operation in network.operations):
             known = {role for operation in network.operations for role in operation.domain.parallel}
