@@ -70,7 +70,7 @@ def test_what_it_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "bits of 'dram'" in refused("no-room", capsys, *given)
     for ignored in (["--layer-cutoffs", "3"], ["--cn-define-mode", "2"]):
         refused("bad-argument", capsys, "schedule", path, "--platform", TRIO, *ignored)
-    for cutoffs in ("7", "0", "2,1"):
+    for cutoffs in ("7", "2,1"):
         lists = ";".join(["OY=2"] * (cutoffs.count(",") + 2))
         cut = ["--split", lists, "--cn-define-mode", "3", "--layer-cutoffs", cutoffs]
         assert "rising numbers" in refused("bad-argument", capsys, "schedule", path, "--platform", TRIO, *cut)
