@@ -43,6 +43,7 @@ def shared(groups: int) -> tuple[dict[str, Array], Checkpoint]:
     return {**arrays, "config": np.asarray(json.dumps(asdict(sizes)))}, Checkpoint(sizes, weights)
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("groups", [4, 2, 1])
 @pytest.mark.parametrize("fixed", [False, True], ids=["growing", "fixed"])
 def test_caches_become_states(fixed: bool, groups: int, tmp_path: Path) -> None:

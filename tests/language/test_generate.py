@@ -55,6 +55,7 @@ def test_the_program_writes_what_the_interpreter_does(sampling: Sampling, tmp_pa
     assert (result.figures.read, result.figures.written) == (len(language.prompt(PROMPT)), len(wanted))
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("platform", ["generic", "scratchpad", "siracusa", "cortex-m7", "cortex-m55"])
 def test_every_machine_writes_what_the_interpreter_does(platform: str, tmp_path: Path) -> None:
     """The prompt is read in several pieces, the text is longer than the context, and whatever is drawn is the same."""

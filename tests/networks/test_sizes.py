@@ -21,6 +21,7 @@ def positions(count: int) -> Array:
     return np.arange(count, dtype=np.int32)
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("platform", [*PLATFORMS, "cortex-m7"])
 def test_a_cache_that_grows(platform: str, tmp_path: Path) -> None:
     """Up to its last row; each step writes one row and reads those that are there."""
@@ -73,6 +74,7 @@ def layers(folder: Path) -> Path:
     return write(folder / "layers.onnx", model(nodes, [value("x", ("tokens", 12))], ["y"], constants=weights))
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_inputs_and_outputs_of_any_length(platform: str, tmp_path: Path) -> None:
     path = layers(tmp_path)
@@ -95,6 +97,7 @@ def test_nothing_is_written_beyond_the_size(tmp_path: Path) -> None:
     assert not y[0, 5:].any()
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_several_rows_at_a_time_and_two_sizes(platform: str, tmp_path: Path) -> None:
     """Two rows are appended at each step, in front of an axis that is not the first; other tensors have a size, too."""
@@ -114,6 +117,7 @@ def test_several_rows_at_a_time_and_two_sizes(platform: str, tmp_path: Path) -> 
         np.testing.assert_allclose(y[step].reshape(-1)[: q * n].reshape(q, n), wanted, atol=1e-5)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(("heads", "width", "high"), [(4, 32, 15), (2, 8, 255), (8, 16, 63)])
 @pytest.mark.parametrize("near", [32768, 131072])
 def test_plans_of_many_shapes_are_right(heads: int, width: int, high: int, near: int, tmp_path: Path) -> None:

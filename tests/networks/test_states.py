@@ -12,6 +12,7 @@ from stateful import PLATFORMS, noise, ran, running_sum, stepped, streaming_conv
 from tilewright.machine.target import Sizes
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("platform", [*PLATFORMS, "cortex-m7"])
 def test_a_running_sum(platform: str, tmp_path: Path) -> None:
     path, states = running_sum(tmp_path), {"s_in": "s_out"}
@@ -23,6 +24,7 @@ def test_a_running_sum(platform: str, tmp_path: Path) -> None:
     assert [node.op for node in plan.graph.nodes].count("Copy") == 0
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_a_streaming_convolution(platform: str, tmp_path: Path) -> None:
     path, states = streaming_conv(tmp_path), {"past": "present"}
@@ -30,6 +32,7 @@ def test_a_streaming_convolution(platform: str, tmp_path: Path) -> None:
     ran(path, platform, states, inputs, stepped(path, states, inputs, {"past": zeros(1, 4, 2)}))
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_states_that_swap_and_are_read_behind_their_update(platform: str, tmp_path: Path) -> None:
     """a and b change places, and the old value of c is needed when the new one is there."""
@@ -47,6 +50,7 @@ def test_states_that_swap_and_are_read_behind_their_update(platform: str, tmp_pa
     ran(path, platform, states, inputs, stepped(path, states, inputs, dict.fromkeys(states, zeros(3, 5))))
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_initial_values_come_from_the_file(platform: str, tmp_path: Path) -> None:
     start = noise(4, 3, 4)

@@ -21,6 +21,7 @@ VARIANTS = ("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m0plus
 MODELS = Path(__file__).parents[2] / "examples" / "models"
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_an_integer_network_is_exact(variant: str, tmp_path: Path) -> None:
     model, inputs = integer_cnn()
@@ -30,6 +31,7 @@ def test_an_integer_network_is_exact(variant: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_float_network_is_right(variant: str, tmp_path: Path) -> None:
     model, inputs = FLOAT_NETWORKS["float_cnn"]()
@@ -106,6 +108,7 @@ def test_a_program_runs_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("variant", ["cortex-m4", "cortex-m55"])
 def test_layers_are_fused_where_ram_is_short(variant: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The smallest number of bytes that the error names works, and one unit less does not."""
@@ -145,6 +148,7 @@ def test_weights_are_brought_into_ram(capsys: pytest.CaptureFixture[str]) -> Non
     assert found["arena_bytes"] > found["weight_bytes"]
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.cases
 @pytest.mark.parametrize(("name", "ram"), [("ae640_int8", 96_000), ("dscnn_int8", 32_000)])
 def test_weights_are_brought_into_tightly_coupled_memory(name: str, ram: int, cases: Path) -> None:
