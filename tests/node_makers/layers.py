@@ -276,6 +276,8 @@ def quantised_matmul(d: Drawing) -> None:
     if 0 in lead:
         raise Impossible
     d.same("T3", "T1")
+    if d.opset >= 21:
+        d.limit("TS", "float32")
     kind = DTYPES[d.kind("TS") if d.opset >= 21 else "float32"].numpy
     for shape in ((*lead, m, k), (k, n)):
         d.put(shape, -100, 200)

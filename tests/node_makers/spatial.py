@@ -151,6 +151,9 @@ def col2im(d: Drawing) -> None:
     d.attributes.update(strides=strides, dilations=dilations, pads=pads)
 
 
+SCALES = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0)
+
+
 def resize(d: Drawing) -> None:
     mode = d.pick("nearest", "linear", *(["cubic"] if d.opset >= 11 else []))
     if mode != "nearest":
@@ -161,7 +164,7 @@ def resize(d: Drawing) -> None:
     if mode == "cubic" and len(shape) == 3:
         raise Impossible
     d.say("mode", mode, always=True)
-    bigger = [d.pick(0.5, 0.7, 1.0, 1.5, 2.0, 3.0) for _ in shape[2:]]
+    bigger = [d.pick(*(scale for scale in SCALES if int(extent * scale))) for extent in shape[2:]]
     scales = np.asarray([1, 1, *bigger], np.float32)
     if d.op == "Upsample":
         scales = np.maximum(scales, 1)
