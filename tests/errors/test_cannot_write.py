@@ -55,7 +55,11 @@ def test_places_are_looked_at_before_work_begins(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     network = MANY_CORE / "four_layers.yaml" if command == "schedule" else relu(tmp_path)
-    monkeypatch.setattr(f"tilewright.cli.{work}", lambda *_, **__: pytest.fail("it has begun"))
+
+    def begun(*_: object, **__: object) -> None:
+        pytest.fail("it has begun")
+
+    monkeypatch.setattr(f"tilewright.cli.{work}", begun)
     (tmp_path / "taken.json").mkdir()
     refused("cannot-write", capsys, command, network, *options, tmp_path / "taken.json")
 
