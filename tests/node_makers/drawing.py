@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 import onnx
+from msgspec import Struct
 from onnx import defs, helper, numpy_helper
 
 from tilewright.base.dtype import DTYPES
 from tilewright.core.graph import Array
 
+NEWEST_KNOWN = 21
+"""The opset beside operators of other domains."""
 LARGEST = 600
 """Elements of the largest operand."""
 EMPTY = 40
@@ -25,6 +28,36 @@ WEIGHTS = {"float32": 6, "int8": 2, "uint8": 2, "int32": 2, "int64": 2}
 Shape = tuple[int, ...]
 
 
+class Parameter(Struct, frozen=True):
+    """An operand or a result, and the type variable of its type."""
+
+    name: str
+    letter: str
+
+
+class Form(Struct, frozen=True):
+    """What a schema says of an operator, of the standard or of onnxruntime."""
+
+    op: str
+    domain: str
+    since: int
+    inputs: tuple[Parameter, ...]
+    outputs: tuple[Parameter, ...]
+    allowed: dict[str, tuple[str, ...]]
+    """Types by type variable."""
+    attributes: frozenset[str]
+
+
+def form_of(schema: Any) -> Form:
+    inputs, outputs = (
+        tuple(Parameter(p.name, p.type_str if hasattr(p, "type_str") else p.typeStr) for p in parameters)
+        for parameters in (schema.inputs, schema.outputs)
+    )
+    allowed = {c.type_param_str: tuple(c.allowed_type_strs) for c in schema.type_constraints}
+    attributes = frozenset(schema.attributes)
+    return Form(schema.name, schema.domain, schema.since_version, inputs, outputs, allowed, attributes)
+
+
 class Impossible(Exception):
     """What was drawn so far cannot become a node of this operator."""
 
@@ -32,11 +65,10 @@ class Impossible(Exception):
 class Drawing:
     """A node that grows operand by operand; types are those that its schema allows, one for each type variable."""
 
-    def __init__(self, op: str, seed: Sequence[int]) -> None:
+    def __init__(self, op: str, seed: Sequence[int], foreign: Form | None = None) -> None:
         self.rng = np.random.default_rng(seed)
-        versions = opsets_of(op)
-        self.opset = int(self.pick(*versions))
-        self.schema = defs.get_schema(op, self.opset)
+        self.opset = NEWEST_KNOWN if foreign else int(self.pick(*opsets_of(op)))
+        self.schema = foreign or form_of(defs.get_schema(op, self.opset))
         self.op = op
         self.inputs: list[str] = []
         self.outputs: list[str] = []
@@ -44,11 +76,10 @@ class Drawing:
         self.fed: dict[str, Array] = {}
         self.constants: dict[str, Array] = {}
         self._types: dict[str, str] = {}
-        allowed = {c.type_param_str: c.allowed_type_strs for c in self.schema.type_constraints}
         for parameter in (*self.schema.inputs, *self.schema.outputs):
-            letter = parameter.type_str
+            letter = parameter.letter
             if letter not in self._types:
-                self._types[letter] = self._draw_type(allowed.get(letter, [letter]))
+                self._types[letter] = self._draw_type(self.schema.allowed.get(letter, (letter,)))
 
     # Choices
 
@@ -109,7 +140,7 @@ class Drawing:
 
     def limit(self, letter: str, *names: str) -> None:
         """Draws the type of a type variable again, of some that are allowed."""
-        allowed = next(c.allowed_type_strs for c in self.schema.type_constraints if c.type_param_str == letter)
+        allowed = self.schema.allowed[letter]
         self._types[letter] = self._draw_type([t for t in allowed if NAMES.get(t[7:-1], t[7:-1]) in names])
 
     def same(self, letter: str, other: str) -> None:
@@ -121,7 +152,7 @@ class Drawing:
     def next_kind(self) -> str:
         """The type of the next operand; the last one may stand for many."""
         operands = self.schema.inputs
-        return self._types[operands[min(len(self.inputs), len(operands) - 1)].type_str]
+        return self._types[operands[min(len(self.inputs), len(operands) - 1)].letter]
 
     def noise(self, kind: str, shape: Sequence[int], low: float = -4.0, high: float = 4.0) -> Array:
         """Numbers of a range; those of floats have halves among them, so that it matters how they are rounded."""
@@ -186,7 +217,8 @@ class Drawing:
         self.outputs = [f"o{i}" if asked[i] else "" for i in range(last + 1)]
 
     def model(self) -> onnx.ModelProto:
-        node = helper.make_node(self.op, self.inputs, self.outputs or ["o0"], **self.attributes)
+        domain = self.schema.domain
+        node = helper.make_node(self.op, self.inputs, self.outputs or ["o0"], domain=domain, **self.attributes)
         ports = [
             helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
             for name, array in self.fed.items()
@@ -195,7 +227,9 @@ class Drawing:
         weights = [numpy_helper.from_array(array, name) for name, array in self.constants.items()]
         graph = helper.make_graph([node], "node", ports, results, weights)
         opsets = [helper.make_opsetid("", self.opset)]
-        return helper.make_model(graph, opset_imports=opsets, ir_version=helper.find_min_ir_version_for(opsets, True))
+        least = helper.find_min_ir_version_for(opsets, True)
+        opsets += [helper.make_opsetid(domain, self.schema.since)] if domain else []
+        return helper.make_model(graph, opset_imports=opsets, ir_version=least)
 
 
 Maker = Callable[[Drawing], None]

@@ -101,7 +101,7 @@ def power(d: Drawing) -> None:
     whole = d.shape()
     d.put(d.part(whole) if d.flip() else whole, 0.1, 4)
     if d.opset < 12:
-        d.same("T1", "T") if "T1" in {p.type_str for p in d.schema.inputs} else None
+        d.same("T1", "T") if "T1" in {p.letter for p in d.schema.inputs} else None
     d.put(d.part(whole) if d.flip() else (), 0, 4)
 
 

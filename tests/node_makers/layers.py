@@ -66,7 +66,7 @@ def channel_norm(d: Drawing) -> None:
     groups = d.between(1, 3)
     shape = (d.between(1, 2), groups * d.between(1, 3), *(d.between(1, 4) for _ in range(d.between(1, 3))))
     d.put(shape, constant=False)
-    count = groups if d.schema.since_version == 18 else shape[1]
+    count = groups if d.schema.since == 18 else shape[1]
     for _ in range(2):
         d.put((count,))
     d.say("num_groups", groups, always=True)
@@ -223,7 +223,7 @@ def quantize(d: Drawing) -> None:
     if 0 in shape:
         raise Impossible
     if d.opset >= 19:
-        d.limit(d.schema.inputs[1].type_str, "float16", "float32", "bfloat16")
+        d.limit(d.schema.inputs[1].letter, "float16", "float32", "bfloat16")
     axis = d.axis(len(shape)) if d.opset >= 13 else 0
     whole = d.opset < 13 or d.flip()
     own = () if whole else (shape[axis],)
@@ -235,7 +235,7 @@ def quantize(d: Drawing) -> None:
     d.put(shape, -100, 100, constant=False)
     kind = DTYPES[d.next_kind()].numpy
     d.give(np.asarray(d.rng.uniform(0.1, 2, own)).astype(kind))
-    letter = d.schema.inputs[2].type_str
+    letter = d.schema.inputs[2].letter
     if d.below(4) or DTYPES[d.kind(letter)].name != "uint8":
         limits = DTYPES[d.kind(letter)]
         zero = 0 if limits.bits > 16 else 9

@@ -213,7 +213,7 @@ def _reduced(d: Drawing) -> str:
     if d.kind("T") == "bool":
         return "none"
     known = {16: ("none", "add", "mul"), 18: ("none", "add", "mul", "max", "min")}
-    return str(d.pick(*known.get(d.schema.since_version, ("none",))))
+    return str(d.pick(*known.get(d.schema.since, ("none",))))
 
 
 def scatter_elements(d: Drawing) -> None:
