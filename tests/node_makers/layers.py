@@ -46,7 +46,9 @@ def einsum(d: Drawing) -> None:
     lead = d.shape(0, 2)
     for term in equation.replace(" ", "").partition("->")[0].split(","):
         own = tuple(sizes[letter] for letter in term.replace("...", ""))
-        d.put((*(d.part(lead) if "..." in term else ()), *own))
+        # Of axes behind "..." onnxruntime takes as many in all operands; else it may crash.
+        around = tuple(extent if d.flip() else 1 for extent in lead) if "..." in term else ()
+        d.put((*around, *own))
     d.attributes["equation"] = equation
 
 
