@@ -225,7 +225,11 @@ def quantize(d: Drawing) -> None:
     if 0 in shape:
         raise Impossible
     if d.opset >= 19:
-        d.limit(d.schema.inputs[1].letter, "float16", "float32", "bfloat16")
+        # Quotients of shorter types are rounded once more, or are not.
+        short = ("float16", "bfloat16") if d.op == "DequantizeLinear" else ()
+        d.limit(d.schema.inputs[1].letter, "float32", *short)
+    if d.op == "QuantizeLinear" and DTYPES[d.kind("T1")].is_float:
+        d.limit("T1", "float32")
     axis = d.axis(len(shape)) if d.opset >= 13 else 0
     whole = d.opset < 13 or d.flip()
     own = () if whole else (shape[axis],)
