@@ -1,10 +1,10 @@
 """Random networks on all platforms and damaged files, for as long as there is time: `--minutes N --seed S`.
 
-Network i of seed S is the same everywhere; NNSmith makes others (`--networks nnsmith`). They are compared with
-onnxruntime, or with an oracle of their own, and with the interpreter; files are mutated ONNX, YAML, npz and ELF files.
-Everything runs in forked processes with limits of time and memory. What is wrong is kept below --output with its
-message, and reduced; where a campaign ended, the next one of the same seed tries again what was found, and goes on. The
-exit status is 1 where anything was found.
+Network i of seed S is the same everywhere; `--networks nodes` makes models of one node of any operator, NNSmith makes
+others (`--networks nnsmith`). They are compared with onnxruntime, or with an oracle of their own, and with the
+interpreter; files are mutated ONNX, YAML, npz and ELF files. Everything runs in forked processes with limits of time
+and memory. What is wrong is kept below --output with its message, and reduced; where a campaign ended, the next one of
+the same seed tries again what was found, and goes on. The exit status is 1 where anything was found.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from benchmarks.fuzzing.findings import keep_file, keep_network
 from benchmarks.fuzzing.networks import BATCH, GENERIC, LEVELS, Source, on_generic, on_platform, warm
 from benchmarks.fuzzing.smith import smith_sample
 from benchmarks.fuzzing.workers import Judge, Verdict, judged
-from samples import sample
+from samples import node_sample, sample
 
 FILES = "files"
 TARGETS = (*LEVELS, FILES)
-MAKERS = {"own": sample, "nnsmith": smith_sample}
+MAKERS = {"own": sample, "nodes": node_sample, "nnsmith": smith_sample}
 AT_ONCE = {GENERIC: 4 * BATCH, FILES: 1000}
 """Items of one process; the first ones pay for what is loaded late."""
 USUAL_AT_ONCE = 60

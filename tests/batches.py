@@ -7,6 +7,7 @@ refused, each network becomes an object of its own, so that the message is about
 from __future__ import annotations
 
 import re
+import resource
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -145,7 +146,13 @@ class Batch:
         command = [str(self.folder / "joined"), str(index), str(into), str(out)]
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=TIMEOUT, env=host_environment()
+                command,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=TIMEOUT,
+                env=host_environment(),
+                preexec_fn=_lift_limit,
             )
         except subprocess.TimeoutExpired as reason:
             raise BatchError("run-failed", "it does not end") from reason
@@ -172,6 +179,12 @@ class Batch:
     def _call(self, command: list[str]) -> str:
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
         return (done.stderr or "the compiler failed") if done.returncode else ""
+
+
+def _lift_limit() -> None:
+    """Sanitizers lay out addresses of far more memory than they use."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
 def _outputs(member: Member, content: bytes) -> tuple[Array, ...]:

@@ -190,3 +190,9 @@ def test_a_new_project_takes_the_place_of_the_old_one(relu_case: Path, tmp_path:
     assert run(["compile", str(relu_case), "-o", str(folder), "--no-report"]) == 0
     assert not (folder / "report.html").exists()
     assert (folder / "network.c").exists()
+
+
+def test_a_network_without_elements_takes_no_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "m.onnx", model([node("Relu", "x", "y")], [value("x", (0, 3))], ["y"]))
+    assert run(["compile", str(path), "-p", "siracusa", "-o", str(tmp_path / "out"), "--no-report"]) == 0
+    assert "\nweights 0 bytes; " in capsys.readouterr().out

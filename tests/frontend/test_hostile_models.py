@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable
+from hashlib import sha1
 from pathlib import Path
 from typing import Any
 
@@ -133,13 +134,23 @@ def external(folder: Path, **entries: str) -> Path:
     ("key", "text"),
     [
         *(("offset", text) for text in ("-1", "9" * 30, "9" * 5000, "text", "1.5", "", "٣", str(1 << 62))),
-        *(("length", text) for text in ("-1", "1", "text", "9" * 5000)),
+        *(("length", text) for text in ("-1", "1", "49", "text", "9" * 5000)),
+        *(("checksum", text) for text in ("", "0" * 40, "text")),
         *(("location", text) for text in ("", ".", "..", "/etc/passwd", "a\0b", "x" * 5000, "no/such")),
     ],
 )
 def test_external_data(key: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = outcome(external(tmp_path, **{key: text}), capsys)
     assert found in ("bad-model", "missing-external-data")
+
+
+def test_external_data_have_the_checksum_that_is_stated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    right = np.ones((3, 4), np.float32).tobytes()
+    path = external(tmp_path, checksum=sha1(right).hexdigest().upper())
+    (tmp_path / "m.data").write_bytes(right[:-1] + b"\0")
+    assert outcome(path, capsys) == "bad-model"
+    (tmp_path / "m.data").write_bytes(right)
+    assert outcome(path, capsys) == ""
 
 
 def test_external_data_elsewhere_where_it_is_allowed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

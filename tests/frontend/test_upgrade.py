@@ -77,6 +77,19 @@ CASES: dict[str, Case] = {
         node("InstanceNormalization", "x a b", "y", epsilon=0.01),
         {"a": floats(1, 2, 3), "b": floats(0, -1, 4)},
     ),
+    "rms-norm-one-scale": (23, (2, 3, 4), node("RMSNormalization", "x a", "y", axis=1), {"a": np.float32(2.5)}),
+    "rms-norm-scales": (
+        23,
+        (2, 3, 4),
+        node("RMSNormalization", "x a", "y", axis=-2),
+        {"a": floats(1, -2, 3).reshape(3, 1)},
+    ),
+    "layer-norm-scales": (
+        17,
+        (2, 3, 4),
+        node("LayerNormalization", "x a b", "y", axis=1),
+        {"a": floats(1, 2, 3, -4), "b": floats(1).reshape(1, 1)},
+    ),
     "scatter": (
         9,
         (3, 4),

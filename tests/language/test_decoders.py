@@ -59,6 +59,17 @@ def test_caches_become_states(fixed: bool, groups: int, tmp_path: Path) -> None:
     np.testing.assert_allclose(said, wanted, rtol=1e-3, atol=1e-3)
 
 
+def test_logits_are_known_among_caches_of_their_size(tmp_path: Path) -> None:
+    """Four rows of a cache for two heads have 64 numbers, as have logits, which need not come first."""
+    arrays, _ = shared(2)
+    model: onnx.ModelProto = exporter().exported(arrays)
+    outputs = [*model.graph.output]
+    del model.graph.output[:]
+    model.graph.output.extend(reversed(outputs))
+    (tmp_path / "decoder.onnx").write_bytes(model.SerializeToString())
+    assert load_decoder(tmp_path / "decoder.onnx", 24).vocab == 64
+
+
 @pytest.mark.parametrize("platform", ["generic", "siracusa"])
 def test_compiled(platform: str, tmp_path: Path) -> None:
     arrays, model = shared(2)

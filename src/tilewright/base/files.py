@@ -67,6 +67,18 @@ def write_file(path: Path, data: bytes) -> None:
             sync_folder(place.parent)
 
 
+def check_places(*paths: Path | None) -> None:
+    """The error that `write_file` would end in, told before the work whose results are to be written there."""
+    for path in filter(None, paths):
+        with cannot_write(path):
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+            place = _replaceable(path)
+            if place is not None:
+                with staging(next(parent for parent in place.parents if parent.exists())):
+                    pass
+
+
 @contextmanager
 def cannot_write(path: Path, help: str = "") -> Generator[None]:
     """Errors of the system become one that names what was to be written."""

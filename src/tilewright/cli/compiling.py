@@ -148,4 +148,5 @@ def sizes_text(compiled: Compiled) -> str:
         return f"{arena_text(plan)}, {weights}"
     used = ", ".join(f"{name} {size:,} bytes" for name, size in plan.schedule.used.items() if size)
     schedule = plan.schedule
-    return f"{used}; {weights}; {schedule.cycles:,.0f} {plan.platform.unit} {schedule.known}"
+    time = f"{schedule.cycles:,.0f} {plan.platform.unit} {schedule.known}"
+    return "; ".join(text for text in (used, weights, time) if text)

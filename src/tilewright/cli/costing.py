@@ -14,7 +14,7 @@ from rich.tree import Tree
 
 from tilewright.api.costing import NetworkCost, cost, read_network
 from tilewright.api.mapping import Mapped, find_machine, search_each
-from tilewright.base.files import write_file
+from tilewright.base.files import check_places, write_file
 from tilewright.cli import mapping_options as mapopt
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import network_of, states_of
@@ -106,6 +106,7 @@ def cost_command(
         data_folders=about.external_data,
     )
     asked = _find(layers.workload.layers, why).name if why else ""
+    check_places(mapping.export, html)
     found: list[NetworkCost] = []
     for name in names:
         arrays = find_machine(name)
@@ -200,6 +201,7 @@ def map_command(
     names = mapopt.machines(machine)
     options = mapopt.map_options(objective, mapping, limits)
     layers = _layers(what, layer, sizes, about)
+    check_places(mapping.export, html)
     found: list[tuple[Mapped, ...]] = []
     for name in names:
         arrays = find_machine(name)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tilewright.base.files import check_places
 from tilewright.cli import options as opt
 from tilewright.cli.console import errors, progress_line
 from tilewright.errors import TilewrightError
@@ -157,6 +158,7 @@ def generate_command(
     options = options_of(opt.NetworkOptions(), code, shape, planning, build=build, name="story")
     if telling.report:
         check_page(options)
+        check_places(telling.report)
     with progress_line(f"generate {model.name}", quiet=True) as progress:
         told = generate(
             language,

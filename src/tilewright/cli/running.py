@@ -12,7 +12,7 @@ import typer
 from msgspec import to_builtins
 from rich.table import Table
 
-from tilewright.base.files import write_file
+from tilewright.base.files import check_places, write_file
 from tilewright.cli import options as opt
 from tilewright.cli.compiling import change_text, sizes_text, summary, title_of
 from tilewright.cli.console import progress_line, results, styled, warn_stale
@@ -105,6 +105,7 @@ def run_command(
     options = options_of(network, code, shape, planning, allowing=allowing, build=build)
     if running.profile in ("tiles", "counters") and load_platform(code.platform).qemu:
         raise TilewrightError("bad-argument", f"QEMU counts no {running.profile}", help="use --profile layers")
+    check_places(running.outputs)
     with progress_line(f"run {model.name}", quiet=as_json) as progress:
         ran = _run(model, options, running, build, limiting.chosen, progress)
         if running.profile and running.output:

@@ -20,7 +20,7 @@ from tilewright.api.schedule_report import (
     write_schedule_page,
 )
 from tilewright.api.scheduling import Scheduled, ScheduleOptions, read_costs, read_operations, schedule_network
-from tilewright.base.files import write_file
+from tilewright.base.files import check_places, write_file
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import network_of, states_of
 from tilewright.cli.console import errors, progress_line, results
@@ -217,6 +217,7 @@ def schedule_command(
     )
     options = _options(choosing)
     others = [read_schedule_trace(against)] if against else []
+    check_places(trace, html)
     with progress_line(operations.name, quiet=as_json) as progress:
         found = schedule_network(operations, platform, choosing.mapping, options, progress=progress)
     if trace is not None:

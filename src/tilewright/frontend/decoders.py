@@ -97,7 +97,7 @@ def load_decoder(path: Path, context: int, max_bytes: int | None = None) -> Deco
 
     whole = imported(context - 1)
     made = _Grown(whole, roles, path.name)
-    _compare(imported(TRIED) if roles.grows else whole, made.graph, roles, path.name)
+    _compare(imported(TRIED) if roles.grows else whole, made, roles, path.name)
     return Decoder(made.graph, made.context)
 
 
@@ -129,6 +129,7 @@ class _Grown:
             raise _bad(name, f"its caches have different numbers of rows: {sorted(rows)}")
         self._rows = rows.pop()
         self.context = self._rows if roles.grows else self._rows - 1
+        self.logits = self._logits(appends)
         self.graph = self._made(appends)
 
     def _root(self, tensor: str) -> str:
@@ -176,16 +177,14 @@ class _Grown:
                 constants[shape] = _repeated(graph.types[read[0]].shape, graph.types[node.outputs[0]].shape)
                 read = (read[0], shape)
             nodes.append(replaced.get(id(node)) or replace(node, inputs=read))
-        logits = [o for o in graph.outputs if self._root(o) not in self._kept(appends)]
-        if len(logits) != 1 or graph.types[logits[0]].dtype.is_integer:
-            raise _bad(self._name, f"{len(logits)} of its outputs may be logits: {', '.join(logits) or 'none'}")
+        logits = unmasked.get(self.logits, self.logits)
         states = {cache: graph.types[node.outputs[0]] for cache, (node, _) in appends.items()}
         fresh = [node.outputs[0] for node, _ in appends.values()]
         made = Graph(
             graph.name,
             (token, position, *states),
-            (unmasked.get(logits[0], logits[0]), *fresh),
-            _needed(nodes, (unmasked.get(logits[0], logits[0]), *fresh)),
+            (logits, *fresh),
+            _needed(nodes, (logits, *fresh)),
             MappingProxyType({**graph.types, **types, **states}),
             graph.constants,
             tuple(State(name, np.zeros(kind.shape, kind.dtype.numpy)) for name, kind in states.items()),
@@ -195,6 +194,14 @@ class _Grown:
         made = made.with_nodes(made.nodes, constants=constants)
         extents(made)
         return made
+
+    def _logits(self, appends: Mapping[str, tuple[Node, int]]) -> str:
+        """The output that is not remembered."""
+        graph, kept = self._graph, self._kept(appends)
+        logits = [output for output in graph.outputs if self._root(output) not in kept]
+        if len(logits) != 1 or graph.types[logits[0]].dtype.is_integer:
+            raise _bad(self._name, f"{len(logits)} of its outputs may be logits: {', '.join(logits) or 'none'}")
+        return logits[0]
 
     def _kept(self, appends: Mapping[str, tuple[Node, int]]) -> set[str]:
         """Outputs that have what is remembered."""
@@ -260,12 +267,12 @@ def _passed_on(graph: Graph) -> Iterator[tuple[str, str]]:
     yield from found.items()
 
 
-def _compare(original: Graph, made: Graph, roles: _Roles, name: str) -> None:
+def _compare(original: Graph, grown: _Grown, roles: _Roles, name: str) -> None:
     """An error where a graph says something else than its file, with random rows in its caches."""
     random = np.random.default_rng(0)
     fed: dict[str, Array] = {roles.tokens.name: np.asarray(1), **roles.known(TRIED)}
     fed |= {declared.name: np.asarray(TRIED) for declared in roles.positions}
-    states: list[Array] = []
+    made, states = grown.graph, list[Array]()
     for cache, state in zip(made.inputs[2:], made.states, strict=True):
         shape, axis = original.types[cache].shape, made.open[cache][0][0]
         fed[cache] = random.normal(size=shape).astype(np.float32)
@@ -275,7 +282,7 @@ def _compare(original: Graph, made: Graph, roles: _Roles, name: str) -> None:
         states.append(rows)
     results = dict(zip(original.outputs, interpret(original, [fed[n] for n in original.inputs]), strict=True))
     found = interpret(made, [np.asarray([1]), np.asarray(TRIED), *states])[0].reshape(-1)
-    wanted = next(value for output, value in results.items() if value.size == found.size and output in original.outputs)
+    wanted = results[grown.logits]
     if not np.allclose(found, wanted.reshape(-1), rtol=1e-3, atol=1e-3 * float(np.abs(wanted).max())):
         raise _bad(name, f"with {TRIED} tokens before it says something else when its caches grow")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
@@ -139,6 +140,7 @@ class ExternalData:
     def __init__(self, folders: Sequence[Path], max_bytes: int | None = None) -> None:
         self._folders = tuple(folders)
         self._budget = Budget(max_bytes)
+        self._digests: dict[Path, str] = {}
 
     def read(self, tensor: onnx.TensorProto, dtype: DType) -> Array:
         """The values of a tensor; an error before anything is read where they take more memory than is allowed."""
@@ -148,7 +150,7 @@ class ExternalData:
         needed = prod(shape) * dtype.numpy.itemsize
         offset = _whole_number(tensor.name, "offset", entries.get("offset", "0"))
         stated = _whole_number(tensor.name, "length", entries.get("length", str(needed)))
-        if stated < needed:
+        if stated != needed:
             raise _bad_tensor(tensor.name, f"{needed} bytes needed, {stated} stated")
         try:
             # Whoever opens a pipe waits for somebody to write into it.
@@ -158,18 +160,29 @@ class ExternalData:
             if found < needed:
                 raise _missing_data(tensor.name, path, f"{needed} bytes needed, {found} found")
             self._budget.constant(tensor.name, TensorType(dtype, shape))
+            if "checksum" in entries and entries["checksum"].lower() != (digest := self._digest(path)):
+                raise _damaged_data(tensor.name, path, entries["checksum"], digest)
             with path.open("rb") as file:
                 file.seek(offset)
                 return np.frombuffer(file.read(needed), dtype.numpy).reshape(shape)
         except (OSError, ValueError) as reason:
             raise _missing_data(tensor.name, path, str(reason)) from reason
 
+    def _digest(self, path: Path) -> str:
+        """SHA-1 of a file, as the standard has it."""
+        if path not in self._digests:
+            with path.open("rb") as file:
+                self._digests[path] = hashlib.file_digest(file, "sha1").hexdigest()
+        return self._digests[path]
+
     def _place(self, name: str, location: str) -> Path:
         """The file of external data. Links count as where they lead."""
+        if not location:
+            raise _bad_tensor(name, "its external data have no location")
         path = self._folders[0] / location
         try:
             real = path.resolve()
-            inside = bool(location) and any(real.is_relative_to(folder.resolve()) for folder in self._folders)
+            inside = any(real.is_relative_to(folder.resolve()) for folder in self._folders)
         except (OSError, ValueError, RuntimeError) as reason:
             raise _missing_data(name, path, str(reason)) from reason
         if not inside:
@@ -310,6 +323,15 @@ def _missing_data(name: str, path: Path, reason: str) -> TilewrightError:
         f"the data of tensor '{name}' should be in '{path}'",
         reasons=[reason],
         help="put the data file that was exported with the network beside it",
+    )
+
+
+def _damaged_data(name: str, path: Path, stated: str, found: str) -> TilewrightError:
+    return TilewrightError(
+        "bad-model",
+        f"'{path}', with the data of tensor '{name}', is not the file that was exported",
+        reasons=[f"its SHA-1 is {found}, and the network states {stated[:40]!r}"],
+        help=EXPORT,
     )
 
 

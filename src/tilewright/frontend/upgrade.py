@@ -195,6 +195,30 @@ def _rms_norm(node: RawNode, _context: Context) -> Sequence[RawNode]:
     return (_new(node, op="RMSNormalization", attrs=attrs),)
 
 
+def _whole_scales(node: RawNode, context: Context) -> Sequence[RawNode]:
+    """Scales and shifts may broadcast to the part that is normalised; behind this they have its shape."""
+    shape = context.type(node.inputs[0]).shape
+    part = shape[int(_number(node, "axis", -1)) % max(1, len(shape)) :]
+    nodes: list[RawNode] = []
+    operands = [node.inputs[0]]
+    for name in node.inputs[1:]:
+        if name and _spreads(context.type(name).shape, part):
+            wide = context.fresh(f"{name}_wide")
+            nodes.append(RawNode("Expand", (name, context.constant(f"{name}_part", _integers(part))), (wide,)))
+            name = wide
+        operands.append(name)
+    return (*nodes, _new(node, inputs=tuple(operands)))
+
+
+def _spreads(shape: tuple[int, ...], part: tuple[int, ...]) -> bool:
+    """Whether what has a shape is to be repeated to fill a part."""
+    return (
+        prod(shape) < prod(part)
+        and len(shape) <= len(part)
+        and all(own in (1, extent) for own, extent in zip(reversed(shape), reversed(part), strict=False))
+    )
+
+
 def _group_norm(node: RawNode, context: Context) -> Sequence[RawNode]:
     """Scale and bias used to be per group; now they are per channel."""
     channels = context.type(node.inputs[0]).shape[1]
@@ -392,6 +416,9 @@ _DISSOLVE: dict[str, Upgrade] = {
     "CastLike": _cast_like,
     "InstanceNormalization": _instance_norm,
     "RMSNorm": _rms_norm,
+    "LayerNormalization": _whole_scales,
+    "RMSNormalization": _whole_scales,
+    "SimplifiedLayerNormalization": _whole_scales,
 }
 """Operators that become others, or constants, whatever the opset."""
 

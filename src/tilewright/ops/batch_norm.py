@@ -13,7 +13,7 @@ from tilewright.core.domain import Axis, Domain, axis_names, dim, domain
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import Body, Call, Operator, declare, example
 from tilewright.ops.normalization import check_float
-from tilewright.ops.rules import expression, number
+from tilewright.ops.rules import number
 
 SCALES = ("scale", "B", "input_mean", "input_var")
 
@@ -70,15 +70,16 @@ def _reference(call: Call, X: Array, scale: Array, B: Array, input_mean: Array, 
 
 def _body(call: Call) -> Body:
     if call.int("training_mode"):
+        types = ", ".join(f"{name}: {call.type(name).dtype}" for name in ("X", *SCALES))
         raise call.error(
             "no-kernel",
-            f"training_mode=1 has no kernel for {call.type('X').dtype}",
-            help="cast the tensors to float32, or export the network for inference",
+            f"training_mode=1 has no kernel for {types}",
+            help="cast all of its tensors to float32, or export the network for inference",
         )
-    epsilon = number(call.float("epsilon"), call.outputs[0].dtype)
-    return Body(
-        MappingProxyType({"Y": expression(call, f"(X - input_mean) / sqrt{{f}}(input_var + {epsilon}) * scale + B")})
-    )
+    # Statistics may be of another type than the data; the result is cast where it is stored.
+    kind = call.type("input_var").dtype
+    root = f"sqrt{'f' if kind.compute == 'float' else ''}(input_var + {number(call.float('epsilon'), kind)})"
+    return Body(MappingProxyType({"Y": f"(X - input_mean) / {root} * scale + B"}))
 
 
 VARIANCE = np.array([0.5, 2.0, 1.5])
@@ -94,6 +95,9 @@ declare(
         (
             example("float32[2,3,4,5]", "float32[3]", "float32[3]", "float32[3]", VARIANCE.astype(np.float32)),
             example("float32[4,3]", "float32[3]", "float32[3]", "float32[3]", VARIANCE.astype(np.float32), epsilon=0.1),
+            example("float32[2,3]", "float32[3]", "float32[3]", "float64[3]", VARIANCE),
+            example("float32[2,3]", "float64[3]", "float64[3]", "float32[3]", VARIANCE.astype(np.float32)),
+            example("float64[2,3]", "float32[3]", "float32[3]", "float32[3]", VARIANCE.astype(np.float32)),
             example("float64[2,3,4]", "float64[3]", "float64[3]", "float64[3]", VARIANCE),
             example(
                 "float32[2,3,4,5]",

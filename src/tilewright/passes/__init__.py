@@ -9,6 +9,7 @@ from tilewright.machine.target import Target
 from tilewright.passes.attention import attention
 from tilewright.passes.batch_norm import batch_norm
 from tilewright.passes.biases import biases
+from tilewright.passes.byte_softmax import byte_softmax
 from tilewright.passes.conv1d import conv1d
 from tilewright.passes.conv_transpose import conv_transpose
 from tilewright.passes.dead_code import dead_code
@@ -49,7 +50,7 @@ FIRST: tuple[Pass, ...] = (
     *(layer_norm, rms_norm, softmax, gelu, silu, hard_swish),
 )
 """Constants are computed, and what exporters spell out becomes one operator again."""
-LAST: tuple[Pass, ...] = (halves, biases, requant_limits, rotary, gates, residuals, fuse, outputs, states)
+LAST: tuple[Pass, ...] = (byte_softmax, halves, biases, requant_limits, rotary, gates, residuals, fuse, outputs, states)
 """Every operator has code now: as few as possible store their results."""
 
 PIPELINE: tuple[Pass, ...] = (

@@ -36,7 +36,7 @@ class ProfileRow(Struct, frozen=True):
     """Cycles of the DMA."""
     storing: int
     moved: int
-    """Bytes, both ways."""
+    """Bytes of its own, both ways, whenever they are moved: some are loaded while an earlier group works."""
     counters: Mapping[str, int]
     """Of all cores."""
 
@@ -73,7 +73,7 @@ def _row(row: GroupRow, group: GroupProfile, total: int) -> ProfileRow:
         sum(tile.waiting for tile in group.tiles),
         sum(tile.loading for tile in group.tiles),
         sum(tile.storing for tile in group.tiles),
-        sum(tile.loaded + tile.stored for tile in group.tiles),
+        row.moved,
         {name: sum(core[name] for core in group.counters) for name in names},
     )
 
