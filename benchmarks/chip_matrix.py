@@ -8,8 +8,9 @@ status is 1 when anything failed. Sizes are those of the platform, on Siracusa s
 Cases run by size, small ones first. The table also counts networks whose predicted cycles are within 10 %, and layers
 above 5000 cycles within 15 %; `--keep DIR` saves plans and profiles for `python -m benchmarks prediction --again DIR`.
 `--each` prints a line for each case. `--save FILE` writes the cycles of all that was exact, and `--against FILE`
-compares with such a file: `siracusa_cycles.json` beside this one has those of 8 cores with private units, 224 KiB of L1
-and home L2, before prices were calibrated.
+compares with such a file. Beside this one are `siracusa_cycles.json`, of 8 cores with private units, 224 KiB of L1 and
+home L2, before prices were calibrated, `snitch_cycles.json`, of all cases, and `mempool_cycles.json`, of most: 104 of
+111 on `mempool`, 98 on `mempool-ita`.
 
 Results are written to a file as they come. A run that was interrupted goes on where it stopped, as long as the package
 is the same; combinations that failed, or were late with less time, are tried again.

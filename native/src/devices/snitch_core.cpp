@@ -46,9 +46,11 @@ SnitchCore::Entry SnitchCore::entry_of(const Op *op, uint32_t operand, int64_t f
 }
 
 Outcome SnitchCore::offload(const Op *op, uint32_t operand, int64_t &time) {
-    const Entry given = entry_of(op, operand, time + settings_.offload);
-    const bool for_hart = given.kind == Kind::compute && given.row->integer_result;
+    const bool for_hart = float_row(op->code).integer_result;
     const bool waits = !is_empty() || (is_streaming() && !for_hart);
+    if (waits && !for_hart && held_ >= settings_.buffer)
+        return wait(Wait::room);
+    const Entry given = entry_of(op, operand, time + settings_.offload);
     if (!waits) {
         int64_t at = 0;
         if (!issue(given, at))
@@ -63,8 +65,8 @@ Outcome SnitchCore::offload(const Op *op, uint32_t operand, int64_t &time) {
                       hart_.code->pc_of(op));
         return Outcome::fault;
     }
-    if (for_hart || held_ >= settings_.buffer)
-        return wait(for_hart ? Wait::end : Wait::room);
+    if (for_hart)
+        return wait(Wait::end);
     add(given);
     wake_self(time + settings_.offload);
     return Outcome::done;

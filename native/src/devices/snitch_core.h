@@ -152,6 +152,11 @@ class SnitchCore final : public HartExtension {
     template <bool Wide> bool take_step(int64_t now, int64_t &limit, int64_t &next);
     // The same for a sum; false where more has to be looked at to find the next one.
     template <bool Wide> bool take_sum(int64_t now, int64_t &next);
+    // All of a cycle that may not be its last, and when the next one comes: a sum, mostly. What remains behind a sum, or
+    // where there is none, is apart, so that the loop over units stays small.
+    template <bool Wide> int64_t take_cycle(int64_t now);
+    template <bool Wide> int64_t take_rest(int64_t now, bool summed);
+    template <bool Wide> int64_t go_on_with_rest(int64_t now, bool summed);
     bool go_to_next_step(int64_t now, int64_t &limit, int64_t &next);
     // Whether each step adds a product of the same two streams to a register.
     bool are_sums() const;
@@ -193,7 +198,8 @@ class SnitchCore final : public HartExtension {
     uint32_t turns_ = 0;              // of that loop behind this one
     const Step *step_ = nullptr;      // the next of them
     const Step *steps_end_ = nullptr; // behind the last
-    uint32_t known_steps_ = 0;        // of the loop whose setup is `known_setup_`
+    Stream *sum_first_ = nullptr, *sum_second_ = nullptr; // of steps that are all sums
+    uint32_t known_steps_ = 0;                            // of the loop whose setup is `known_setup_`
     uint64_t known_setup_ = ~uint64_t{0};
     std::array<Step, 32> body_{};
     const Entry *innermost_ = nullptr;     // the setup of the last of the loops that run

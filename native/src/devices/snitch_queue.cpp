@@ -1,6 +1,7 @@
 // What comes to the queue of a Snitch core's floating-point subsystem, and what the core waits for meanwhile. How the
 // instructions in it are executed is in snitch_sequencer.cpp.
 #include "devices/snitch_core.h"
+#include "machine/float_unit.h"
 
 namespace tilewright {
 
@@ -105,6 +106,29 @@ void SnitchCore::set_streaming(bool on) {
         } else {
             ready_[i] = hidden_ready_[i];
         }
+}
+
+void SnitchCore::look_at_stream(uint32_t number) {
+    const Stream &stream = *streams_[number];
+    const bool writes = stream.is_writing();
+    if (const uint64_t bit = uint64_t{1} << number; writes == ((reading_ & bit) != 0)) {
+        reading_ ^= bit;
+        known_setup_ = ~uint64_t{0}; // sources are others
+        are_sums_ = sums_ = false;
+        for (uint32_t i = 0; i < steps_; ++i)
+            find_sources(body_[i]);
+    }
+    ready_[number] = writes ? hidden_ready_[number] : stream.ready();
+    ready_[target_place_of(number)] = writes ? stream.room() : never;
+}
+
+// With all formats, rounding modes and flags.
+bool SnitchCore::compute_unusual(const Entry &entry, FloatCall &call, FloatResult &result) {
+    call.formats = formats_;
+    if (!compute_float(hart_, *entry.op, *entry.row, call, result.value))
+        return refuse(entry.op, "illegal-instruction", "a rounding mode that does not exist");
+    result.unboxed = call.unboxed;
+    return true;
 }
 
 bool SnitchCore::refuse(const Op *op, const char *kind, const char *why) {

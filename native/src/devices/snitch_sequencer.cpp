@@ -28,20 +28,6 @@ uint32_t bytes_of(const Op &op) {
 
 } // namespace
 
-void SnitchCore::look_at_stream(uint32_t number) {
-    const Stream &stream = *streams_[number];
-    const bool writes = stream.is_writing();
-    if (const uint64_t bit = uint64_t{1} << number; writes == ((reading_ & bit) != 0)) {
-        reading_ ^= bit;
-        known_setup_ = ~uint64_t{0}; // sources are others
-        are_sums_ = sums_ = false;
-        for (uint32_t i = 0; i < steps_; ++i)
-            find_sources(body_[i]);
-    }
-    ready_[number] = writes ? hidden_ready_[number] : stream.ready();
-    ready_[target_place_of(number)] = writes ? stream.room() : never;
-}
-
 HOT SnitchCore::Places SnitchCore::places_of(const Entry &next) const {
     if (innermost_ == nullptr || innermost_->stagger == 0)
         return next.places;
@@ -128,15 +114,6 @@ bool SnitchCore::execute_access(const Entry &entry, Places places, int64_t time)
     if (size < 8)
         value |= ~uint64_t{0} << (8 * size);
     result_to(op, places >> target_place, value, at + entry.latency);
-    return true;
-}
-
-// With all formats, rounding modes and flags.
-[[gnu::noinline]] bool SnitchCore::compute_unusual(const Entry &entry, FloatCall &call, FloatResult &result) {
-    call.formats = formats_;
-    if (!compute_float(hart_, *entry.op, *entry.row, call, result.value))
-        return refuse(entry.op, "illegal-instruction", "a rounding mode that does not exist");
-    result.unboxed = call.unboxed;
     return true;
 }
 
@@ -238,7 +215,7 @@ HOT int64_t SnitchCore::step_time(const Step &step, int64_t from) const {
 }
 
 HOT int64_t SnitchCore::sum_time(const Step &step, int64_t from) const {
-    const int64_t streams = std::max(step.streams[0]->ready_flowing(), step.streams[1]->ready_flowing());
+    const int64_t streams = std::max(sum_first_->ready_flowing(), sum_second_->ready_flowing());
     return std::max(std::max(from, ready_[step.target]), streams);
 }
 
@@ -309,9 +286,8 @@ HOT bool SnitchCore::begin_turn() {
 
 template <bool Wide> HOT bool SnitchCore::take_sum(int64_t now, int64_t &next) {
     const Step &step = *step_;
-    Stream &first = *step.streams[0], &second = *step.streams[1];
     uint64_t a = 0, b = 0;
-    const bool first_flows = first.take_flowing(now, a), second_flows = second.take_flowing(now, b);
+    const bool first_flows = sum_first_->take_flowing(now, a), second_flows = sum_second_->take_flowing(now, b);
     uint64_t &sum = floats_[step.target];
     if (uint64_t value = 0; compute_at_once<Wide>(step, a, b, sum, value)) [[likely]]
         sum = value;
@@ -323,8 +299,11 @@ template <bool Wide> HOT bool SnitchCore::take_sum(int64_t now, int64_t &next) {
         end_sums();
         return false;
     }
-    if (step_ == steps_end_ || waits_ == Wait::stream) [[unlikely]]
-        return false;
+    if (step_ == steps_end_ || waits_ == Wait::stream) [[unlikely]] {
+        if (turns_ == 0 || waits_ == Wait::stream)
+            return false;
+        begin_turn();
+    }
     next = sum_time(*step_, now + 1);
     return true;
 }
@@ -398,6 +377,24 @@ void SnitchCore::end_or_repeat() {
     forget_done();
 }
 
+template <bool Wide> HOT int64_t SnitchCore::take_cycle(int64_t now) {
+    const bool sums = sums_;
+    if (int64_t next = now; sums && take_sum<Wide>(now, next)) [[likely]] {
+        planned_at_ = next;
+        return next;
+    }
+    return take_rest<Wide>(now, sums);
+}
+
+template <bool Wide> HOT int64_t SnitchCore::go_on_with_rest(int64_t now, bool summed) {
+    int64_t next = now, limit = now;
+    if (summed ? go_to_next_step(now, limit, next) : is_stepping() && take_step<Wide>(now, limit, next)) {
+        planned_at_ = next;
+        return next;
+    }
+    return machine_.is_stopping() ? now : take_turn<Wide>(limit);
+}
+
 template <bool Wide> HOT void SnitchCore::take_turns(int64_t until) {
     // The units of this cycle in their order, all of one kind. Those that go on in the next one need no queue in between
     // while nobody else comes.
@@ -422,10 +419,7 @@ template <bool Wide> HOT void SnitchCore::take_turns(int64_t until) {
         else
             for (size_t i = 0; i < count; ++i) {
                 SnitchCore &unit = *units[i];
-                int64_t next = now, limit = now;
-                if (!unit.is_stepping() || !unit.take_step<Wide>(now, limit, next)) [[unlikely]]
-                    next = machine_.is_stopping() ? now : unit.template take_turn<Wide>(limit);
-                go_on_at(unit, next);
+                go_on_at(unit, unit.take_cycle<Wide>(now));
             }
         count = kept;
         if (kept == 0)
@@ -447,10 +441,16 @@ template <bool Wide> HOT int64_t SnitchCore::go_through(int64_t limit) {
 }
 
 template <> [[gnu::noinline]] int64_t SnitchCore::take_turn<false>(int64_t limit) { return go_through<false>(limit); }
+template <> [[gnu::noinline]] int64_t SnitchCore::take_rest<false>(int64_t now, bool summed) {
+    return go_on_with_rest<false>(now, summed);
+}
 
 #ifdef WIDE
 template <> [[gnu::noinline]] WIDE int64_t SnitchCore::take_turn<true>(int64_t limit) {
     return go_through<true>(limit);
+}
+template <> [[gnu::noinline]] WIDE int64_t SnitchCore::take_rest<true>(int64_t now, bool summed) {
+    return go_on_with_rest<true>(now, summed);
 }
 
 WIDE void SnitchCore::take_turns_wide(int64_t until) { take_turns<true>(until); }

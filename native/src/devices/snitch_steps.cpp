@@ -54,6 +54,10 @@ void SnitchCore::find_steps(const Loop &loop) {
     turns_ = innermost_->iterations - loop.iteration;
     inexact_ = (flags() & float_flag::inexact) != 0;
     are_sums_ = steps_ != 0 && are_sums();
+    if (are_sums_) {
+        sum_first_ = body_[0].streams[0];
+        sum_second_ = body_[0].streams[1];
+    }
 }
 
 bool SnitchCore::are_sums() const {

@@ -57,6 +57,10 @@ template <class Vector> Vector sum_error(Vector a, Vector b, Vector sum) {
     return (a - (sum - b_in_sum)) + (b - b_in_sum);
 }
 
+// Which sums are not exact: the larger operand is what is left without the smaller one, and of an exact sum also the
+// smaller one without the larger.
+inline Longs is_rounded(Doubles a, Doubles b, Doubles sum) { return (sum - a != b) | (sum - b != a); }
+
 // Whether a bit is set in any lane.
 template <class Vector> bool any(Vector lanes) {
     const auto both = std::bit_cast<Longs>(lanes);
@@ -166,8 +170,7 @@ inline bool dot_products(Floats products, uint64_t c, uint64_t &result, FloatSta
     const Doubles first = widened(products), addend = widened(c);
     const Doubles second = widened(Floats{products[2], products[3], products[2], products[3]});
     const Doubles both = first + second, sum = both + addend;
-    const auto error = std::bit_cast<Pair>(sum_error(first, second, both));
-    if (any((error | std::bit_cast<Pair>(sum_error(both, addend, sum))) << 1)) [[unlikely]] // zeros have but a sign
+    if (any(is_rounded(first, second, both) | is_rounded(both, addend, sum))) [[unlikely]]
         return false;
     const TwoFloats found = __builtin_convertvector(sum, TwoFloats);
     if (!are_plain(found, sum)) [[unlikely]]
