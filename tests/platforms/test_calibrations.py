@@ -7,6 +7,7 @@ import pytest
 from tilewright.api.bench import compiler_of
 from tilewright.api.calibrating import kernels_with_terms, outdated
 from tilewright.machine.calibration import COMPILER, ENGINE, NESTS, STEPS, TIMES
+from tilewright.machine.parts import Device
 from tilewright.machine.staleness import stale_engine, stale_nests, stale_times
 from tilewright.machine.target import load_platform, platform_names
 
@@ -66,9 +67,11 @@ def test_starts_of_engines_are_not_out_of_date() -> None:
     for platform, name in measured:
         assert stale_engine(platform, name, {COMPILER: compiler_of(platform)}) == ()
         found = platform.own_calibrations[f"{ENGINE}{name}"]
-        assert platform.engines[name].fork == found.terms["fork"] > 0
-        assert platform.engines[name].begin == found.terms["begin"]
-        assert platform.engines[name].turn == found.terms["turn"]
+        device = platform.engines[name]
+        assert isinstance(device, Device)
+        assert device.fork == found.terms["fork"] > 0
+        assert device.begin == found.terms["begin"]
+        assert device.turn == found.terms["turn"]
         assert found.held_out["median"] < MOST_ERROR
 
 
