@@ -77,7 +77,12 @@ CASES: dict[str, Case] = {
         node("InstanceNormalization", "x a b", "y", epsilon=0.01),
         {"a": floats(1, 2, 3), "b": floats(0, -1, 4)},
     ),
-    "rms-norm-one-scale": (23, (2, 3, 4), node("RMSNormalization", "x a", "y", axis=1), {"a": np.array(2.5, np.float32)}),
+    "rms-norm-one-scale": (
+        23,
+        (2, 3, 4),
+        node("RMSNormalization", "x a", "y", axis=1),
+        {"a": np.array(2.5, np.float32)},
+    ),
     "rms-norm-scales": (
         23,
         (2, 3, 4),
