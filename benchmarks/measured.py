@@ -95,7 +95,7 @@ def platform_with(timing: str, folder: Path) -> str:
     timings = described["simulator"]["timings"]
     described["simulator"]["timings"] = {timing: timings.pop(timing), **timings}
     file.write_text(yaml.safe_dump(described, sort_keys=False), encoding="utf-8")
-    return str(file)
+    return str(file.parent)
 
 
 def mean(rows: Sequence[Row]) -> float:

@@ -35,7 +35,7 @@ SHARES = (0.15, 0.05, 4, 0.4, 0.1)
 """What a program has of the cores' memory, as a share of the bytes of its middle layer: less makes more steps."""
 LEAST_BYTES = 1 << 11
 """Of memory, to begin with: where it is too little, there is twice as much."""
-ALONE = (False, True, False)
+ALONE = (False, False, True, False, False, False, False)
 """Whether a program is for one core."""
 
 

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 LEAST_POINTS, MOST_POINTS = 1 << 10, 1 << 19
 """Of the loops of a call."""
+USUAL = 0.5
+"""The share of convolutions and pools that are like those of networks for small machines: whole blocks of channels, square
+windows, images as large behind them as before."""
+USUAL_BLOCK, USUAL_SIDE = 8, 4
+"""What their channels are multiples of, and the sides of their images."""
 
 
 def resized(op: Operator, spec: Example, random: Random) -> Example:
@@ -109,14 +114,16 @@ def resized_window(spec: Example, random: Random) -> Example:
     """
     image = parse_type(str(spec.inputs[0]))
     rank, last = image.rank - 2, bool(spec.attrs.get("channels_last"))
-    kernel = _kernel(rank, random)
-    stride, dilation = (2 if random.random() < share else 1 for share in (0.3, 0.08))
+    usual = random.random() < USUAL
+    kernel = _usual_kernel(rank, random, weighted=len(spec.inputs) > 1) if usual else _kernel(rank, random)
+    stride, dilation = (2 if random.random() < share else 1 for share in (0.3, 0.0 if usual else 0.08))
     spans = [(k - 1) * dilation + 1 for k in kernel]
-    around = [span // 2 for span in spans] if random.random() < 0.5 else [0] * rank
+    around = [(span - usual) // 2 for span in spans] if usual or random.random() < 0.5 else [0] * rank
     # Networks have channels by fours on both sides, or on none.
-    block = _block(random)
-    features, channels = (_multiple(between(1, 128, random), block) for _ in range(2))
-    pixels = [max(_side(rank, random), span) for span in spans]
+    block = USUAL_BLOCK if usual else _block(random)
+    features, channels = (_multiple(between(block if usual else 1, 128, random), block) for _ in range(2))
+    sides = [_multiple(_side(rank, random), USUAL_SIDE if usual else 1) for _ in spans]
+    pixels = [max(side, span) for side, span in zip(sides[:1] * rank if usual else sides, spans, strict=True)]
     given: dict[str, Attr] = {"strides": (stride,) * rank, "dilations": (dilation,) * rank, "pads": (*around, *around)}
     kept = {name: value for name, value in spec.attrs.items() if name not in ("auto_pad", "kernel_shape", "group")}
     inputs = list(spec.inputs)
@@ -144,6 +151,12 @@ def _kernel(rank: int, random: Random) -> tuple[int, ...]:
     if kind < 0.7:
         return (3 if kind < 0.4 else 1,) * rank
     return tuple(int(size) for size in random.integers(1, 8, rank))
+
+
+def _usual_kernel(rank: int, random: Random, *, weighted: bool) -> tuple[int, ...]:
+    """A window of a convolution, or of a pool, that networks have."""
+    sizes = (1, 3) if weighted else (2, 3)
+    return (sizes[int(random.integers(len(sizes)))],) * rank
 
 
 def _side(rank: int, random: Random) -> int:

@@ -160,6 +160,9 @@ class Clock(Struct):
     ended: Await | None = None
     idle: float = 0.0
     """For how long the driver has done nothing but wait."""
+    owed: float | None = None
+    """When the wait that the group before ends with is over, 0 where it is left to this one; None where there is none
+    that is over."""
     busy: dict[str, float] = field(default_factory=dict[str, float])
     moved: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -171,7 +174,7 @@ class Clock(Struct):
                 self.ended = None
                 if not (isinstance(statement, Start) and statement.engine == ended.engine):
                     self._await(ended)
-                    ended = None
+                    self.owed, ended = self.now if self.owed is None else self.owed, None
             match statement:
                 case Issue():
                     self._issue(statement, step)
@@ -185,7 +188,9 @@ class Clock(Struct):
                 case Start():
                     self._start(statement, step)
                     if ended is not None:
+                        # That is done behind the start, in the group that it is for.
                         self._await(replace(ended, recent=False))
+                        self.owed = 0.0 if self.owed is None else self.owed
                 case Await(ends=True):
                     self.ended = statement
                 case Await():
@@ -293,13 +298,15 @@ class Passed(Struct, frozen=True):
     state: State
     busy: Mapping[str, float]
     moved: Mapping[str, int]
+    owed: float | None = None
+    """Of its cycles, the first ones, in which it did what the group before ends with."""
 
 
 def passed(body: Sequence[Statement], state: State, slows: float) -> Passed:
     """Follows a turn."""
     clock = arrived(state, slows)
     clock.run(body)
-    return Passed(clock.now, clock.leave(), clock.busy, clock.moved)
+    return Passed(clock.now, clock.leave(), clock.busy, clock.moved, clock.owed)
 
 
 def exact(cycles: float) -> float:

@@ -34,6 +34,8 @@ class Timed(Struct, frozen=True, eq=False, dict=True):
     passed: Passed
     state: State
     """What others left when it began."""
+    lent: float = 0.0
+    """Cycles behind its own statements in which it ends: waits for an engine, beside what the next group begins with."""
 
     @property
     def group(self) -> Group:
@@ -45,11 +47,12 @@ class Timed(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def cycles(self) -> float:
-        return self.passed.cycles
+        """As a profile counts them: until the core that drives comes to the next group."""
+        return self.passed.cycles - (self.passed.owed or 0.0) + self.lent
 
     @property
     def stop(self) -> float:
-        return self.start + self.cycles
+        return self.start + self.passed.cycles
 
     @cached_property
     def cost(self) -> Cost:
@@ -128,8 +131,10 @@ def replay(
         if key not in followed:
             followed[key] = place, followed_group(place, state)
         mine = followed[key][1]
+        if mine.owed:
+            found[-1] = replace(found[-1], lent=mine.owed)
         found.append(Timed(place, start, mine, state))
-        state, start = mine.state, start + mine.cycles
+        state, start = mine.state, found[-1].stop
     return Timeline(tuple(found), tuple(moves), tuple(runs))
 
 
@@ -186,6 +191,7 @@ def followed_group(place: GroupPlace, state: State) -> Passed:
     """Follows a group: turns that begin alike end alike."""
     turns, slows = Turns(place), _slows(place)
     cycles, busy, moved = 0.0, dict[str, float](), dict[str, int]()
+    owed, ending = 0.0, state[5] is not None
     known: dict[tuple[int, State], tuple[Body, Passed]] = {}
     bodies = (turns.before, *(turns.body(t) for t in turns.turns), turns.behind)
     for body in bodies:
@@ -193,8 +199,11 @@ def followed_group(place: GroupPlace, state: State) -> Passed:
         if key not in known:
             known[key] = body, passed(body, state, slows)
         mine = known[key][1]
+        if ending:
+            owed = owed + mine.cycles if mine.owed is None else owed + mine.owed if mine.owed else 0.0
+            ending = mine.owed is None
         cycles, state = cycles + mine.cycles, mine.state
         for lane, spent in mine.busy.items():
             busy[lane] = busy.get(lane, 0.0) + spent
             moved[lane] = moved.get(lane, 0) + mine.moved[lane]
-    return Passed(cycles, state, busy, moved)
+    return Passed(cycles, state, busy, moved, owed)

@@ -23,7 +23,7 @@ cycles:
     - some(ALONE) * whole_fours(N*OH) * (OW == Y_n2) * beyond(X_o2, strides_1) * KH)
   pixel_taps: (PIXEL_FOURS := G * fours(F) * (LEFT := left_of_fours(N*OH*OW))) * KH*KW*C
   runs: (G * fours(F) * QUADS + PIXEL_FOURS) * KH + G * KH * (APART * N*OH*OW*KW + unless(APART)
-    * (EDGES := unless(ALONE) * N*OH*SIDES + N * (ALONE + left_of_fours(MIDDLE))
+    * (EDGES := unless(ALONE) * N*OH*SIDES + N * (ALONE + left_of_fours(MIDDLE) * max(some(ALONE), none(SIDES)))
     * (steps(min(X_o1, pads_0), strides_0) + (OH == Y_n1) * steps(max(X_o1, pads_0) - pads_0, strides_0))))
   turns: some(N) + G * fours(N*OH*OW)
   stores: G * sixteens(F) * (unless(UNEVEN := max(some(ALONE), some(Y_s1 - OW*Y_s2))) * (QUADS + LEFT)
