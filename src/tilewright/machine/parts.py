@@ -179,8 +179,6 @@ class Cores(Engine, frozen=True, tag="cores"):
     one behind those that compute, or the first if there is none."""
     reaches: tuple[str, ...] = ()
     """Other memories from which they read single elements in place."""
-    reach: Whole = 0
-    """Cycles that each of these takes."""
 
 
 class Device(Engine, frozen=True, tag="device"):

@@ -116,7 +116,7 @@ def _picked(network: Network, mine: Member, use: Use) -> bool:
     way = platform.link(platform.home, cores.memory)
     if not isinstance(cores, Cores) or platform.in_place not in cores.reaches or way is None:
         return False
-    taken = prod(mine.domain.dims.values()) * cores.reach
+    taken = prod(mine.domain.dims.values()) * platform.reading(platform.in_place)
     return use.key in REGISTRY[mine.node.op].picks and taken < use.type.bytes / way.bytes_per_cycle
 
 
