@@ -158,11 +158,6 @@ class Target(Machine, frozen=True):
         """The memory whose constants an engine reads where they are; "" where there is none."""
         return next((name for engine in self.engines.values() for name in engine.reads), "")
 
-    def reading(self, memory: str) -> int:
-        """Cycles in which a core reads an element of a memory in place, as the simulator has them."""
-        timing = next(iter(self.timings.values()), None)
-        return timing.harts[self.cores.name].cycles.get(memory, 0) if timing is not None else 0
-
     def kernels_of(self, op: str) -> Sequence[Kernel]:
         """The kernels for an operator."""
         every = self.kernels

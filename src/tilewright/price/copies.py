@@ -98,6 +98,14 @@ def wait_cycles(platform: Target) -> float:
     return platform.operations.get("wait", 0.0) + (platform.operations.get("wait far", 0.0) if far else 0.0)
 
 
+def far_wake(platform: Target) -> float:
+    """Cycles from the end of a transfer from or to a slow home until who waits for it goes on; loads by way of another
+    memory have their own."""
+    way = next((dma for dma in route(platform, platform.home) if dma.through), None)
+    slow = platform.link(platform.home, way.through) if way is not None else None
+    return slow.wake if slow is not None else 0.0
+
+
 def shared(dma: Link, cores: int) -> Link:
     """What copies with all cores at once."""
     return structs.replace(dma, bytes_per_cycle=dma.bytes_per_cycle * cores, run=dma.run / cores)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from math import exp, factorial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +13,7 @@ from msgspec.structs import replace
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group, NodeWork
 from tilewright.machine.target import Target
+from tilewright.price.caches import still_there
 from tilewright.price.tasks import task
 from tilewright.price.tiles import begin_cycles
 
@@ -30,13 +30,15 @@ class Kept(Struct, frozen=True):
     """Those that each takes more at further steps: others of its group took the place of its code."""
     far: float = 0.0
     """The share of the code for transfers by way of a memory in between."""
+    far_again: float = 0.0
+    """The share of it that each further step does not find, as nodes ran in between."""
 
 
 def kept_code(
     graph: Graph, platform: Target, choices: Sequence[Choice], groups: Sequence[Group], slow: Sequence[bool]
 ) -> list[Kept]:
     """What each group finds there; `slow` says which of them ask for something from a slow home."""
-    way = max((dma.cold for dma in platform.links.values()), default=0)
+    way = max((dma.cold + dma.cold_end for dma in platform.links.values()), default=0.0)
     line = platform.operations.get("line", 0.0)
     found: list[Kept] = []
     every = [
@@ -54,15 +56,18 @@ def kept_code(
             ran.append((FAR_CODE, way / line))
         mine = [code.of_one if calls[code.name] == 1 else code for code in codes]
         shares: list[float] = []
+        left = 1.0
         # The first step; where several nodes run, another one, which finds what these left.
         for code in mine * (1 + (len(mine) > 1 and line > 0)):
+            if len(shares) == len(mine):
+                left = _share(platform, FAR_CODE, ran) if far else 1.0
             shares.append(_share(platform, code.name, ran))
             if line:
                 ran.append((code.name, code.begin / line))
         unlike = (code.begin - one.begin for code, one in zip(codes, mine, strict=True))
         saved = tuple(one.cold * kept + less for one, kept, less in zip(mine, shares, unlike, strict=False))
         more = tuple(one.cold * (1 - kept) for one, kept in zip(mine, shares[len(mine) :], strict=False))
-        found.append(Kept(saved, more, share))
+        found.append(Kept(saved, more, share, 1 - left))
     return found
 
 
@@ -112,15 +117,15 @@ def _share(
 
     On the core that starts transfers, code of `groups` ran besides.
     """
-    sets, ways = platform.operations.get("sets", 1.0), int(platform.operations.get("ways", 0.0))
+    costs = platform.operations
+    most = 4 * costs.get("sets", 1.0) * costs.get("ways", 0.0)
     since, total = set[tuple[str, ...]](), 0.0
     for other, lines in reversed(ran):
         if other == code:
-            load = (total + groups * platform.operations.get("group", 0.0)) / sets
-            return exp(-load) * sum(load**n / factorial(n) for n in range(ways))
+            return still_there(platform, total + groups * costs.get("group", 0.0))
         if other not in since:
             since.add(other)
             total += lines
-            if total > 4 * sets * ways:
+            if total > most:
                 break
     return 0.0
