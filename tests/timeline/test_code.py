@@ -12,7 +12,7 @@ from tilewright.core.plan import Group, NodeWork
 from tilewright.machine.parts import Link
 from tilewright.timeline.code import kept_code
 
-FAR = Link("external", ("L3", "L2"), 1.0, 2, 160, cold=400)
+FAR = Link("external", ("L3", "L2"), 2, 1.0, 160, cold=400)
 CACHE = {"line": 10.0, "sets": 16.0, "ways": 2.0}
 
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from tilewright.api.bench import Progress, compiler_of, quantiles, quiet, rounded
 from tilewright.api.calibrating_far import SEVERAL, far_links, far_programs
+from tilewright.api.calibrating_local import local_times
 from tilewright.api.timed_programs import BYTES, WARM, Seen, TimedProgram, Turn, copy, layers, ran
 from tilewright.core.program import AwaitTransfers, Driven, Mark
 from tilewright.errors import TilewrightError
@@ -73,6 +74,9 @@ def _programs(platform: Target) -> Iterator[Seen]:
         yield {"network": [ran(platform, layers(platform, count, size)).besides]}
     for machine, link in far_links(platform):
         yield from far_programs(machine, link)
+    for link in platform.links.values() if links else ():
+        if link.by_cores:
+            yield local_times(platform, link)
 
 
 def medians(ran: Iterable[Seen]) -> dict[str, float]:

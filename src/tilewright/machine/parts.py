@@ -58,14 +58,14 @@ class Link(Part, frozen=True):
     name: str = field(name=NAME)
     between: tuple[str, str]
     """The two memories."""
-    bytes_per_cycle: Annotated[float, Meta(gt=0, le=1e18)]
-    """Bytes that it copies in a cycle."""
     rank: Annotated[int, Meta(ge=1, le=MOST_RANK)]
     """Dimensions of one transfer; loops around it do the rest."""
+    bytes_per_cycle: Annotated[float, Meta(gt=0, le=1e18)] = 1.0
+    """Bytes that it copies in a cycle; that each core does, where these copy."""
     setup: Number = 0.0
     """Cycles before the first byte of a transfer."""
     run: Number = 0.0
-    """Cycles that a run of bytes takes at least, however short."""
+    """Cycles that a run of bytes takes at least, however short; where cores copy, besides its bytes."""
     issue: Number = 0.0
     """Cycles of a core to start a transfer, in which it computes nothing."""
     queue: Whole = 0

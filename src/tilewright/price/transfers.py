@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tilewright.core.tiles import Use
 from tilewright.machine.kernel import Kernel
 from tilewright.machine.target import Target
-from tilewright.price.copies import descriptors, issued, route, shared, slowed, transfer, wait_cycles
+from tilewright.price.copies import descriptors, issued, route, slowed, transfer, wait_cycles
 from tilewright.price.far import Far, far_part
 from tilewright.price.grid import Array, Box, Grid
 
@@ -444,8 +444,8 @@ def flow(grid: Grid, platform: Target, box: Box, use: Use, memory: str, kernels:
     """
     amount = grid.product([]) * grid.elements(box) * use.type.dtype.bytes
     away = memory != platform.cores.memory
-    dmas = [shared(dma, platform.cores.count) if dma.by_cores else dma for dma in route(platform, memory)]
-    alone = transfer(grid, box, use.type, dmas, store=use.writes)
+    dmas = route(platform, memory)
+    alone = transfer(grid, box, use.type, dmas, store=use.writes, cores=platform.cores.count)
     moves = grid.moves(box)
     beside = streamed(grid, moves) & (not any(dma.by_cores for dma in dmas))
     costs = platform.operations

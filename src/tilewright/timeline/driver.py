@@ -112,7 +112,8 @@ class Driver:
         issue, far, store = moves.issue[at], moves.flow.far, moves.flow.store
         label = Label("store" if store else "load", mine.tensor, ahead, moves.slots[step], int(moves.bytes[at]))
         if moves.dma.by_cores:
-            return Work(exact(moves.alone[at]), (), label)
+            code = moves.dma.cold if self._cold(("copied", 0, 0)) else 0.0
+            return Work(exact(moves.alone[at] + code), (), label)
         place, channel = (where, part.number, buffer), (part.number, buffer, moves.slots[step])
         if far is None:
             cold = self._cold(place)
