@@ -54,10 +54,10 @@ def _copies(platform: Target, link: Link, random: np.random.Generator) -> Iterat
     program = TimedProgram(platform)
     to = replace(program.load.to, offset=0)
     for number in range(SHAPES):
-        size = int(np.exp(random.uniform(0, np.log(LARGEST / 2))))
+        size = int(LARGEST ** random.uniform(0, 0.9))
         size = -(-size // ALIGNED) * ALIGNED if number % 2 else size
         most = LARGEST // (size + APART)
-        rows = int(np.exp(random.uniform(0, np.log(min(most, 4 * platform.cores.count)))))
+        rows = int(min(most, 4 * platform.cores.count) ** random.uniform())
         planes = int(random.integers(1, min(most // rows, MOST_PLANES) + 1)) if link.rank > 2 else 1
         counts, strides = _shape(size, rows, planes)
         copied = Copy(0, to, replace(to, offset=LARGEST), size, counts, strides, strides, link.rank)
