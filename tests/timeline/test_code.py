@@ -78,7 +78,7 @@ def test_code_of_slow_transfers_ages_with_every_group() -> None:
     network = SINGLE[0]()
     step = len(network.graph.nodes) - 1
     platform = replace(
-        SCRATCHPAD, operations={**CACHE, "group": 20.0}, links={"external": structs.replace(FAR, cold=200)}
+        SCRATCHPAD, operations={**CACHE, "first transfer": 200.0}, links={"external": structs.replace(FAR, cold=200)}
     )
     one = Group((NodeWork(step, {}),), (), (), {})
 

@@ -15,7 +15,7 @@ from tilewright.machine.parts import Link
 from tilewright.machine.target import Target
 from tilewright.price.least_squares import smallest_errors
 
-SHAPES = 24
+SHAPES = 64
 LARGEST = BYTES // 2
 """Bytes of a part, as far as it reaches in its tile."""
 ALIGNED = 16

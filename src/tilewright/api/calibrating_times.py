@@ -120,6 +120,22 @@ def _between(turn: Turn) -> list[int]:
     return [b.begun - a.begun for a, b in pairwise(turn.transfers)]
 
 
+def _waits(turn: Turn) -> list[int]:
+    """Cycles of each wait for a transfer that is complete."""
+    return [b - a for a, b in pairwise(turn.marks)]
+
+
+def _woken(turn: Turn) -> int:
+    """Cycles from the end of the last transfer to the mark behind the wait for it."""
+    return turn.marks[0] - turn.transfers[-1].ended
+
+
+def _more(cold: Sequence[Sequence[int]], warm: Sequence[Sequence[int]]) -> list[float]:
+    """What statements take more where their code is cold."""
+    usual = [median(times) for times in zip(*warm, strict=True)]
+    return [max(time - most, 0.0) for times in cold for time, most in zip(times, usual, strict=True)]
+
+
 def _look(turns: Sequence[Turn], link: Link, size: int, runs: int) -> Seen:
     """What a program shows of transfers of so many bytes, in so many runs."""
     seen: Seen = {}
@@ -130,6 +146,8 @@ def _look(turns: Sequence[Turn], link: Link, size: int, runs: int) -> Seen:
     warm = [median(times) for times in zip(*(_between(turn) for turn in turns[WARM:]), strict=True)]
     for number, (cold, usual) in enumerate(zip(_between(turns[0]), warm, strict=True)):
         add("further transfer" if number else "first transfer", [max(cold - usual, 0.0)])
+    add("cold wait", _more([_waits(turns[0])], [_waits(turn) for turn in turns[WARM:]]))
+    add("cold wake", _more([[_woken(turns[0])]], [[_woken(turn)] for turn in turns[WARM:]]))
     for turn in turns[WARM:]:
         ended = [each.ended for each in turn.transfers]
         add(f"{link.name}.{'issue' if runs == 1 else 'issue_rows'}", _between(turn))
@@ -137,6 +155,6 @@ def _look(turns: Sequence[Turn], link: Link, size: int, runs: int) -> Seen:
             # What others are in front of begins as these end.
             alone = (each for each, free in zip(turn.transfers, [0, *ended], strict=False) if each.begun > free)
             add(f"{link.name}.setup", (each.cycles - size / link.bytes_per_cycle for each in alone))
-        add("wake", [turn.marks[0] - ended[-1]])
-        add("wait", (b - a for a, b in pairwise(turn.marks)))
+        add("wake", [_woken(turn)])
+        add("wait", _waits(turn))
     return seen

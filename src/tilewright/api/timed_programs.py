@@ -146,10 +146,9 @@ def ran(platform: Target, program: Program) -> ProgramSeen:
         chip = Chip(built.executable, len(program.inputs), kinds, platform, steps=1)
         profiler = Profiler(chip.simulator, platform)
         chip.run([np.zeros(port.type.shape, port.type.dtype.numpy) for port in program.inputs])
-        transfers = (
-            Transfer(each["lane"], each["started"], each["finished"]) for each in chip.simulator.native.transfers()
-        )
-        return ProgramSeen(profiler.driven(), tuple(transfers), chip.cycles)
+        moved = chip.simulator.native.transfers()
+        transfers = tuple(Transfer(one["lane"], one["started"], one["finished"]) for one in moved)
+        return ProgramSeen(profiler.driven(), transfers, chip.cycles)
 
 
 def _by_turn(things: Sequence[T]) -> list[Sequence[T]]:

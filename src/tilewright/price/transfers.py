@@ -36,10 +36,6 @@ class Waits(Struct, frozen=True):
         return self.each + self.code
 
 
-COLD = 5
-"""Lines of code of a start and a wait that a group comes to first."""
-
-
 class Outside(Struct, frozen=True):
     """What others do for a group, by number of buffer."""
 
@@ -450,7 +446,7 @@ def flow(grid: Grid, platform: Target, box: Box, use: Use, memory: str, kernels:
     beside = streamed(grid, moves) & (not any(dma.by_cores for dma in dmas))
     costs = platform.operations
     cycles = alone * np.where(grid.over_classes(beside), slowed(platform, kernels), 1.0)
-    waits = Waits(wait_cycles(platform), COLD * costs.get("line", 0.0))
+    waits = Waits(wait_cycles(platform), costs.get("first transfer", 0.0) + costs.get("cold wake", 0.0))
     issue = issued(grid, box, use.type, dmas)
     duplex = all(dma.duplex for dma in dmas)
     far = None

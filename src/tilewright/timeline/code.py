@@ -20,6 +20,9 @@ from tilewright.price.tiles import begin_cycles
 FAR_CODE = ("transfers",)
 """What runs for transfers by way of a memory in between, among the code of nodes."""
 
+GROUP_CODE = ("first transfer", "further transfer", "cold wake")
+"""Of a group's own code, on the core that starts transfers: what it takes where it is cold."""
+
 
 class Kept(Struct, frozen=True):
     """What a group finds in the caches."""
@@ -38,7 +41,8 @@ def kept_code(
     graph: Graph, platform: Target, choices: Sequence[Choice], groups: Sequence[Group], slow: Sequence[bool]
 ) -> list[Kept]:
     """What each group finds there; `slow` says which of them ask for something from a slow home."""
-    way = max((dma.cold + dma.cold_end for dma in platform.links.values()), default=0.0)
+    links = (dma for dma in platform.links.values() if not dma.by_cores)
+    way = max((dma.cold + dma.cold_end for dma in links), default=0.0)
     line = platform.operations.get("line", 0.0)
     found: list[Kept] = []
     every = [
@@ -106,8 +110,7 @@ def _code(
     cut = work is group.works[-1] and any(loop.dim in mine.member.domain.reduction for loop in group.loops)
     code = (name, mine.path, *(step.op for step in node.epilogue), *(["sums"] * cut))
     costs = platform.operations
-    again = costs.get(f"again {name}", costs.get("own", 0.0))
-    return _Code(code, begin, again, min(costs.get(f"several {name}", 0.0), begin))
+    return _Code(code, begin, costs.get(f"again {name}", 0.0), min(costs.get(f"several {name}", 0.0), begin))
 
 
 def _share(
@@ -119,10 +122,11 @@ def _share(
     """
     costs = platform.operations
     most = 4 * costs.get("sets", 1.0) * costs.get("ways", 0.0)
+    own = sum(costs.get(name, 0.0) for name in GROUP_CODE) / costs.get("line", 1.0)
     since, total = set[tuple[str, ...]](), 0.0
     for other, lines in reversed(ran):
         if other == code:
-            return still_there(platform, total + groups * costs.get("group", 0.0))
+            return still_there(platform, total + groups * own)
         if other not in since:
             since.add(other)
             total += lines

@@ -20,9 +20,6 @@ Code = tuple[str, int, int]
 FarCode = Literal["start", "end", "passing"]
 """Of a transfer by way of a memory in between: to ask for it, to see that it is done and send it on, and to send a
 store on before that."""
-WAITED = 1
-"""Lines of code of a wait, before it and behind it. Measured between ends of transfers and what follows on Siracusa: a
-wait that ends takes 40 cycles instead of 20 where they are cold."""
 
 
 class Driver:
@@ -51,20 +48,20 @@ class Driver:
         return True
 
     @cached_property
-    def _waits(self) -> tuple[float, float, float]:
-        """Cycles to wait for what is complete, and once it is; and of a line of code."""
+    def _waits(self) -> tuple[float, float]:
+        """Cycles to wait for what is complete, and once it is."""
         costs, wait = self._platform.operations, wait_cycles(self._platform)
         more = wait - costs.get("wait", 0.0)
-        return wait, costs.get("wake", 0.0) + more / 2, costs.get("line", 0.0)
+        return wait, costs.get("wake", 0.0) + more / 2
 
     @cached_property
     def _far_wake(self) -> float:
         return far_wake(self._platform)
 
     def _waiting(self, code: Code, *, far: bool = False) -> tuple[float, float]:
-        wait, wake, line = self._waits
-        cold = WAITED * line if self._cold(code) else 0.0
-        return exact(wait + 2 * cold), exact(self._far_wake if far else wake + cold)
+        (wait, wake), costs, cold = self._waits, self._platform.operations, self._cold(code)
+        before, behind = (costs.get(name, 0.0) if cold else 0.0 for name in ("cold wait", "cold wake"))
+        return exact(wait + before), exact(self._far_wake if far else wake + behind)
 
     def wait(self, channel: Channel, where: str) -> Statement:
         """Waits for the transfers of a channel."""
