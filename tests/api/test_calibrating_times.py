@@ -28,7 +28,7 @@ def test_times_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert found["terms"] == dict(result.calibration.terms)
     before = load_platform(PLATFORM).own_calibrations[TIMES].terms
     assert found["terms"].keys() == before.keys()
-    for name in ("wait", "mchan.issue", "mchan.issue_rows"):
+    for name in ("wait", "mchan.issue", "mchan.issue_rows", "wait far", "relay.issue", "udma.request"):
         assert found["terms"][name] == pytest.approx(before[name], rel=0.1)
 
 

@@ -32,7 +32,7 @@ SOME = 1 << 30
 def machine() -> Target:
     """L1 of an engine, L2 as home, L3 behind it, and W, which the engine reads in place."""
     sizes = {"L1": 32768, "L2": 65536, "L3": 1 << 20, "W": 16384}
-    dmas = {"near": Link("near", ("L2", "L1"), 8, 3, 20), "far": Link("far", ("L3", "L2"), 1, 2, 100)}
+    dmas = {"near": Link("near", ("L2", "L1"), 3, 8, 20), "far": Link("far", ("L3", "L2"), 2, 1, 100)}
     return replace(
         GENERIC,
         memories=MappingProxyType({name: Memory(name, size) for name, size in sizes.items()}),

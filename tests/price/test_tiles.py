@@ -46,7 +46,7 @@ def test_transfers_of_every_rank() -> None:
         sizes = [int(rng.integers(1, n + 1)) for n in shape]
         block = tuple(Extent(0, size) for size in sizes)
         for rank in (1, 2, 3):
-            dma = Link("dma", ("L2", "L1"), 1.0, rank, 1)
+            dma = Link("dma", ("L2", "L1"), rank, 1.0, 1)
             assert descriptors(grid, tuple(Span(-1, 0, size) for size in sizes), shape, rank) == transfers(
                 dma, block, shape
             )

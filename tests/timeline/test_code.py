@@ -12,7 +12,7 @@ from tilewright.core.plan import Group, NodeWork
 from tilewright.machine.parts import Link
 from tilewright.timeline.code import kept_code
 
-FAR = Link("external", ("L3", "L2"), 1.0, 2, 160, cold=400)
+FAR = Link("external", ("L3", "L2"), 2, 1.0, 160, cold=400)
 CACHE = {"line": 10.0, "sets": 16.0, "ways": 2.0}
 
 
@@ -78,7 +78,7 @@ def test_code_of_slow_transfers_ages_with_every_group() -> None:
     network = SINGLE[0]()
     step = len(network.graph.nodes) - 1
     platform = replace(
-        SCRATCHPAD, operations={**CACHE, "group": 20.0}, links={"external": structs.replace(FAR, cold=200)}
+        SCRATCHPAD, operations={**CACHE, "first transfer": 200.0}, links={"external": structs.replace(FAR, cold=200)}
     )
     one = Group((NodeWork(step, {}),), (), (), {})
 

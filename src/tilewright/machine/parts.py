@@ -58,14 +58,14 @@ class Link(Part, frozen=True):
     name: str = field(name=NAME)
     between: tuple[str, str]
     """The two memories."""
-    bytes_per_cycle: Annotated[float, Meta(gt=0, le=1e18)]
-    """Bytes that it copies in a cycle."""
     rank: Annotated[int, Meta(ge=1, le=MOST_RANK)]
     """Dimensions of one transfer; loops around it do the rest."""
+    bytes_per_cycle: Annotated[float, Meta(gt=0, le=1e18)] = 1.0
+    """Bytes that it copies in a cycle; that each core does, where these copy."""
     setup: Number = 0.0
     """Cycles before the first byte of a transfer."""
     run: Number = 0.0
-    """Cycles that a run of bytes takes at least, however short."""
+    """Cycles that a run of bytes takes at least, however short; where cores copy, besides its bytes."""
     issue: Number = 0.0
     """Cycles of a core to start a transfer, in which it computes nothing."""
     queue: Whole = 0
@@ -80,20 +80,27 @@ class Link(Part, frozen=True):
     """Whether it is a core that copies, so that nothing is computed meanwhile."""
     row: Number = 0.0
     """Cycles of each row of a transfer besides its bytes."""
-    latency: Whole = 0
-    """Cycles from a request until it begins, and until its end is known, where another core drives it; what runs goes
-    on meanwhile."""
-    request: Whole = 0
+    latency: Number = 0.0
+    """Cycles from a request until it begins, where another core drives it; what runs goes on meanwhile."""
+    request: Number = 0.0
     """Cycles between two transfers at least, as that core takes to start one."""
-    passing: Whole = 0
-    """Cycles to hand bytes from one of two links to the other."""
-    cold: Whole = 0
-    """Cycles of code around the first transfer of a group, which is in no cache."""
-    cold_start: Whole = 0
+    wait: Number = 0.0
+    """Cycles of a core to hand a load that is complete from one of two links to the other."""
+    wake: Number = 0.0
+    """Cycles from the end of a transfer that is waited for until that is known, where another core drives it; of a load
+    by way of another memory, with those of `wait`."""
+    passing: Number = 0.0
+    """Cycles of a core to hand a store from one of two links to the other, besides those to start it."""
+    cold: Number = 0.0
+    """Cycles more until a transfer begins whose code is in no cache."""
+    cold_wait: Number = 0.0
+    """Cycles more of code that is in none to wait for loads that are complete, and to hand them on."""
+    cold_end: Number = 0.0
+    """The same of loads that are waited for: some of it comes meanwhile."""
+    cold_passing: Number = 0.0
+    """Cycles more of the first store behind these."""
+    cold_start: Number = 0.0
     """Cycles of further such code at the first transfer of all."""
-    again: Whole = 0
-    """Cycles of such code at each step, to start transfers and to hand them on, where several nodes run in between and
-    take its places in the caches."""
     issue_rows: Number = 0.0
     """Cycles of a core to start a transfer of several runs of bytes, besides those of one."""
 
@@ -179,8 +186,6 @@ class Cores(Engine, frozen=True, tag="cores"):
     one behind those that compute, or the first if there is none."""
     reaches: tuple[str, ...] = ()
     """Other memories from which they read single elements in place."""
-    reach: Whole = 0
-    """Cycles that each of these takes."""
 
 
 class Device(Engine, frozen=True, tag="device"):

@@ -13,6 +13,7 @@ from tilewright.core.plan import Place
 from tilewright.core.tiles import Member, Use
 from tilewright.errors import TilewrightError
 from tilewright.machine.parts import Cores
+from tilewright.machine.target import Target
 from tilewright.plan.addresses import allocate as allocation
 from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.network import Network
@@ -116,8 +117,14 @@ def _picked(network: Network, mine: Member, use: Use) -> bool:
     way = platform.link(platform.home, cores.memory)
     if not isinstance(cores, Cores) or platform.in_place not in cores.reaches or way is None:
         return False
-    taken = prod(mine.domain.dims.values()) * cores.reach
+    taken = prod(mine.domain.dims.values()) * _reading(platform, platform.in_place)
     return use.key in REGISTRY[mine.node.op].picks and taken < use.type.bytes / way.bytes_per_cycle
+
+
+def _reading(platform: Target, memory: str) -> int:
+    """Cycles in which a core reads an element of a memory in place, as the simulator has them."""
+    timing = next(iter(platform.timings.values()), None)
+    return timing.harts[platform.cores.name].cycles.get(memory, 0) if timing is not None else 0
 
 
 def first_sources(network: Network, levels: Levels) -> dict[str, str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec import structs
 
 from tilewright.core.graph import TensorType
 from tilewright.core.tiles import Use
@@ -62,17 +61,23 @@ def copied(dma: Link, amounts: Sequence[int]) -> float:
     return sum(each) + sum(idle) - max(idle, default=0.0)
 
 
-def transfer(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Link], *, store: bool = False) -> Array:
+def transfer(
+    grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Link], *, store: bool = False, cores: int = 1
+) -> Array:
     """Cycles to bring or take a part of a tensor, over classes.
 
-    Requests for runs of a load go ahead of its bytes; a store is done with a run before it begins the next one.
+    Requests for runs of a load go ahead of its bytes; a store is done with a run before it begins the next one. Where
+    cores copy, each does some of the runs.
     """
     amount = grid.elements(box) * kind.dtype.bytes
     cycles: Value | float = 0.0
     for dma in dmas:
         runs = descriptors(grid, box, kind.shape, 1)
         alone = amount / dma.bytes_per_cycle
-        bytes_cycles = alone + runs * dma.run / 2 if store and dma.duplex else np.maximum(alone, runs * dma.run)
+        if dma.by_cores:
+            bytes_cycles = alone / cores + np.ceil(np.asarray(runs) / cores) * dma.run
+        else:
+            bytes_cycles = alone + runs * dma.run / 2 if store and dma.duplex else np.maximum(alone, runs * dma.run)
         cycles = cycles + descriptors(grid, box, kind.shape, dma.rank) * float(dma.setup) + bytes_cycles
         if dma.row:
             cycles = cycles + (runs - 1) * dma.row
@@ -98,9 +103,12 @@ def wait_cycles(platform: Target) -> float:
     return platform.operations.get("wait", 0.0) + (platform.operations.get("wait far", 0.0) if far else 0.0)
 
 
-def shared(dma: Link, cores: int) -> Link:
-    """What copies with all cores at once."""
-    return structs.replace(dma, bytes_per_cycle=dma.bytes_per_cycle * cores, run=dma.run / cores)
+def far_wake(platform: Target) -> float:
+    """Cycles from the end of a transfer from or to a slow home until who waits for it goes on; loads by way of another
+    memory have their own."""
+    way = next((dma for dma in route(platform, platform.home) if dma.through), None)
+    slow = platform.link(platform.home, way.through) if way is not None else None
+    return slow.wake if slow is not None else 0.0
 
 
 def slowed(platform: Target, kernels: Sequence[Kernel | None]) -> float:

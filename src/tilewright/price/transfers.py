@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from tilewright.core.tiles import Use
 from tilewright.machine.kernel import Kernel
 from tilewright.machine.target import Target
-from tilewright.price.copies import descriptors, issued, route, shared, slowed, transfer, wait_cycles
+from tilewright.price.copies import descriptors, issued, route, slowed, transfer, wait_cycles
+from tilewright.price.far import Far, far_part
 from tilewright.price.grid import Array, Box, Grid
 
 
@@ -35,10 +36,6 @@ class Waits(Struct, frozen=True):
         return self.each + self.code
 
 
-COLD = 5
-"""Lines of code of a start and a wait that a group comes to first."""
-
-
 class Outside(Struct, frozen=True):
     """What others do for a group, by number of buffer."""
 
@@ -51,21 +48,6 @@ class Outside(Struct, frozen=True):
 
 
 ALONE = Outside()
-
-
-class Far(Struct, frozen=True, eq=False):
-    """What a buffer needs besides the transfer on the slower part of its way."""
-
-    passing: Array
-    """Cycles on the rest of the way, over classes: nothing runs beside those of a load, which the cores wait for."""
-    latency: float
-    """Of the first of several transfers, until it begins and until its end is known."""
-    request: Array
-    """To ask for its transfers, beside others."""
-    cold: float
-    """Of the first load of a group, or of its last stores where it loads nothing."""
-    again: float = 0.0
-    """Of a step's loads, and to start transfers, where code of several nodes took the places of this in the caches."""
 
 
 class Flow(Struct, frozen=True, eq=False):
@@ -203,7 +185,7 @@ def moved(grid: Grid, flow: Flow, when: Array) -> Moved:
     cycles, start, beside = flow.cycles * when, flow.issue * when, grid.over_classes(flow.beside)
     issue, own, own_start, idle = start, None, None, None
     if not np.all(beside):
-        far = start + flow.far.latency * when if flow.far is not None else 0.0
+        far = start + flow.far.delay * when if flow.far is not None else 0.0
         own = np.where(beside, 0.0, cycles + far)
         own_start = np.where(beside, 0.0, start) if flow.far is None else None
         cycles, issue = np.where(beside, cycles, 0.0), np.where(beside, start, 0.0)
@@ -279,7 +261,7 @@ def _chain(far: Far, less: Array | float, cycles: Array, *sides: _Side) -> Array
     for side in sides[1:]:
         issue, idle = np.maximum(issue, side.longest), idle + side.idle
         most = np.maximum(most, side.most)
-    return np.where(cycles > 0, np.maximum(cycles + idle - most + issue + far.latency - less, 0.0), 0.0)
+    return np.where(cycles > 0, np.maximum(cycles + idle - most + issue + far.delay - less, 0.0), 0.0)
 
 
 def _arrived(far: Far, flows: Sequence[Moved]) -> Array:
@@ -300,13 +282,14 @@ def _arrived(far: Far, flows: Sequence[Moved]) -> Array:
         ended = np.where(there, np.maximum(started, ended) + flow.alone, ended)
         starts.append(started)
         ends.append(ended)
-    now, cold = asked, np.asarray(far.cold)
+    late, cold = far.wake - far.wait, np.asarray(far.cold_end)
+    now = asked + far.cold
     for number, mine in enumerate(flows):
         # While it starts another one, the second core does not look.
-        known = np.maximum(ends[number], starts[min(number + 1, len(starts) - 1)])
+        known = np.maximum(ends[number] + far.cold + late, starts[min(number + 1, len(starts) - 1)])
         flow, there = mine.flow, mine.alone > 0
         assert flow.far is not None
-        now = np.where(there, np.maximum(now, known) + flow.far.passing + cold, now)
+        now = np.where(there, np.maximum(now, known) + flow.far.sent_on + cold, now)
         cold = np.where(there, 0.0, cold)
     return now
 
@@ -325,7 +308,7 @@ def traffic(grid: Grid, flows: Sequence[Moved]) -> Traffic:
             (far_stores if flow.store else far_loads).add(mine)
             if not flow.store:
                 # While one passes, another one comes to where it passes from.
-                own = flow.far.passing * mine.when
+                own = flow.far.sent_on * mine.when
                 beside = np.minimum(own, mine.alone)
                 passing, hidden, longest = passing + own, hidden + beside, np.maximum(longest, beside)
     # While one transfer runs, the next one is started.
@@ -350,10 +333,11 @@ def traffic(grid: Grid, flows: Sequence[Moved]) -> Traffic:
         )
         ahead = _arrived(far, [mine for mine in flows if mine.flow.far is not None and not mine.flow.store])
         behind = _chain(far, 0.0, far_stores.alone, far_stores)
-        cold = far.cold if np.any(ahead) else 0.0
+        code = far.cold + far.cold_end
+        cold = code if np.any(ahead) else 0.0
         first = np.maximum(first + loads.single, np.where(ahead > 0, ahead - passing, 0.0)) - loads.single
         first = first - far_loads.single
-        last = last + np.where(behind > 0, behind + far.cold - cold, 0.0) - far_stores.single
+        last = last + np.where(behind > 0, behind + code - cold, 0.0) - far_stores.single
         single = single + far_loads.single + far_stores.single
     return Traffic(
         single,
@@ -456,27 +440,20 @@ def flow(grid: Grid, platform: Target, box: Box, use: Use, memory: str, kernels:
     """
     amount = grid.product([]) * grid.elements(box) * use.type.dtype.bytes
     away = memory != platform.cores.memory
-    dmas = [shared(dma, platform.cores.count) if dma.by_cores else dma for dma in route(platform, memory)]
-    alone = transfer(grid, box, use.type, dmas, store=use.writes)
+    dmas = route(platform, memory)
+    alone = transfer(grid, box, use.type, dmas, store=use.writes, cores=platform.cores.count)
     moves = grid.moves(box)
     beside = streamed(grid, moves) & (not any(dma.by_cores for dma in dmas))
     costs = platform.operations
     cycles = alone * np.where(grid.over_classes(beside), slowed(platform, kernels), 1.0)
-    waits = Waits(wait_cycles(platform), COLD * costs.get("line", 0.0))
+    waits = Waits(wait_cycles(platform), costs.get("first transfer", 0.0) + costs.get("cold wake", 0.0))
     issue = issued(grid, box, use.type, dmas)
     duplex = all(dma.duplex for dma in dmas)
     far = None
     if dmas and dmas[0].through:
-        slow, rest = dmas[0], route(platform, dmas[0].through)
-        count = grid.product([]) * descriptors(grid, box, use.type.shape, slow.rank)
-        # Parts of a store follow each other, those of a load are sent on one after the other and awaited together. A
-        # load's end has to be seen, too.
-        turns, code = (count, 1) if use.writes else (1, 2)
-        passing = transfer(grid, box, use.type, rest, store=use.writes) + turns * code * slow.passing
-        passing = passing + (count - turns) * sum(float(dma.issue) for dma in rest)
-        far = Far(passing, slow.latency, slow.request * count, slow.cold, slow.again)
+        far = far_part(grid, platform, box, use, dmas[0], kernels)
         # A store passes first: only then the slower transfer is asked for.
-        cycles, issue = alone, count * float(slow.issue) + (passing if use.writes else 0.0)
+        cycles, issue = alone, issued(grid, box, use.type, dmas[:1]) + (far.passing if use.writes else 0.0)
     amount = amount if away else amount * 0
     commands = grid.product([]) * (descriptors(grid, box, use.type.shape, dmas[0].rank) if dmas and far is None else 1)
     queue = dmas[0].queue if dmas else 0

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from math import exp, factorial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,11 +13,15 @@ from msgspec.structs import replace
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group, NodeWork
 from tilewright.machine.target import Target
+from tilewright.price.caches import still_there
 from tilewright.price.tasks import task
 from tilewright.price.tiles import begin_cycles
 
 FAR_CODE = ("transfers",)
 """What runs for transfers by way of a memory in between, among the code of nodes."""
+
+GROUP_CODE = ("first transfer", "further transfer", "cold wake")
+"""Of a group's own code, on the core that starts transfers: what it takes where it is cold."""
 
 
 class Kept(Struct, frozen=True):
@@ -30,13 +33,16 @@ class Kept(Struct, frozen=True):
     """Those that each takes more at further steps: others of its group took the place of its code."""
     far: float = 0.0
     """The share of the code for transfers by way of a memory in between."""
+    far_again: float = 0.0
+    """The share of it that each further step does not find, as nodes ran in between."""
 
 
 def kept_code(
     graph: Graph, platform: Target, choices: Sequence[Choice], groups: Sequence[Group], slow: Sequence[bool]
 ) -> list[Kept]:
     """What each group finds there; `slow` says which of them ask for something from a slow home."""
-    way = max((dma.cold for dma in platform.links.values()), default=0)
+    links = (dma for dma in platform.links.values() if not dma.by_cores)
+    way = max((dma.cold + dma.cold_end for dma in links), default=0.0)
     line = platform.operations.get("line", 0.0)
     found: list[Kept] = []
     every = [
@@ -54,15 +60,18 @@ def kept_code(
             ran.append((FAR_CODE, way / line))
         mine = [code.of_one if calls[code.name] == 1 else code for code in codes]
         shares: list[float] = []
+        left = 1.0
         # The first step; where several nodes run, another one, which finds what these left.
         for code in mine * (1 + (len(mine) > 1 and line > 0)):
+            if len(shares) == len(mine):
+                left = _share(platform, FAR_CODE, ran) if far else 1.0
             shares.append(_share(platform, code.name, ran))
             if line:
                 ran.append((code.name, code.begin / line))
         unlike = (code.begin - one.begin for code, one in zip(codes, mine, strict=True))
         saved = tuple(one.cold * kept + less for one, kept, less in zip(mine, shares, unlike, strict=False))
         more = tuple(one.cold * (1 - kept) for one, kept in zip(mine, shares[len(mine) :], strict=False))
-        found.append(Kept(saved, more, share))
+        found.append(Kept(saved, more, share, 1 - left))
     return found
 
 
@@ -101,8 +110,7 @@ def _code(
     cut = work is group.works[-1] and any(loop.dim in mine.member.domain.reduction for loop in group.loops)
     code = (name, mine.path, *(step.op for step in node.epilogue), *(["sums"] * cut))
     costs = platform.operations
-    again = costs.get(f"again {name}", costs.get("own", 0.0))
-    return _Code(code, begin, again, min(costs.get(f"several {name}", 0.0), begin))
+    return _Code(code, begin, costs.get(f"again {name}", 0.0), min(costs.get(f"several {name}", 0.0), begin))
 
 
 def _share(
@@ -112,15 +120,16 @@ def _share(
 
     On the core that starts transfers, code of `groups` ran besides.
     """
-    sets, ways = platform.operations.get("sets", 1.0), int(platform.operations.get("ways", 0.0))
+    costs = platform.operations
+    most = 4 * costs.get("sets", 1.0) * costs.get("ways", 0.0)
+    own = sum(costs.get(name, 0.0) for name in GROUP_CODE) / costs.get("line", 1.0)
     since, total = set[tuple[str, ...]](), 0.0
     for other, lines in reversed(ran):
         if other == code:
-            load = (total + groups * platform.operations.get("group", 0.0)) / sets
-            return exp(-load) * sum(load**n / factorial(n) for n in range(ways))
+            return still_there(platform, total + groups * own)
         if other not in since:
             since.add(other)
             total += lines
-            if total > 4 * sets * ways:
+            if total > most:
                 break
     return 0.0

@@ -6,21 +6,20 @@ Code that runs for the first time in a group comes from a far memory line by lin
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Literal
 
 from tilewright.core.plan import Stage
 from tilewright.machine.parts import Device
 from tilewright.machine.target import Target
-from tilewright.price.copies import copied, wait_cycles
+from tilewright.price.copies import copied, far_wake, wait_cycles
 from tilewright.timeline.clock import Await, Channel, Issue, Label, Start, Statement, Wait, Work, exact
 from tilewright.timeline.parts import CostedGroup, GroupPlace
 
 Code = tuple[str, int, int]
 """Where in the code of a group: what is done there, and for which group and buffer or node."""
-WAITED = 1
-"""Lines of code of a wait, before it and behind it. Measured between ends of transfers and what follows on Siracusa: a
-wait that ends takes 40 cycles instead of 20 where they are cold."""
-OWN = 0.5
-"""The share of code for transfers by way of a memory in between that a second place in a group does not find."""
+FarCode = Literal["start", "end", "passing"]
+"""Of a transfer by way of a memory in between: to ask for it, to see that it is done and send it on, and to send a
+store on before that."""
 
 
 class Driver:
@@ -30,13 +29,15 @@ class Driver:
         self._place, self._platform = place, platform
         self._ran: set[Code] = set()
         self._entered = False
-        self._far = False
+        self._far_ran = set[FarCode]()
+        self._far_now = set[tuple[FarCode, bool]]()
         self.fresh = False
         """Whether some code was cold since the turn began."""
 
     def enter(self) -> None:
         """Begins a turn."""
         self.fresh = self._entered = False
+        self._far_now.clear()
 
     def _cold(self, code: Code) -> bool:
         """Whether code runs for the first time in the group."""
@@ -47,20 +48,26 @@ class Driver:
         return True
 
     @cached_property
-    def _waits(self) -> tuple[float, float, float]:
-        """Cycles to wait for what is complete, and once it is; and of a line of code."""
+    def _waits(self) -> tuple[float, float]:
+        """Cycles to wait for what is complete, and once it is."""
         costs, wait = self._platform.operations, wait_cycles(self._platform)
         more = wait - costs.get("wait", 0.0)
-        return wait, costs.get("wake", 0.0) + more / 2, costs.get("line", 0.0)
+        return wait, costs.get("wake", 0.0) + more / 2
 
-    def _waiting(self, code: Code) -> tuple[float, float]:
-        wait, wake, line = self._waits
-        cold = WAITED * line if self._cold(code) else 0.0
-        return exact(wait + 2 * cold), exact(wake + cold)
+    @cached_property
+    def _far_wake(self) -> float:
+        return far_wake(self._platform)
+
+    def _waiting(self, code: Code, *, far: bool = False) -> tuple[float, float]:
+        (wait, wake), costs, cold = self._waits, self._platform.operations, self._cold(code)
+        before, behind = (costs.get(name, 0.0) if cold else 0.0 for name in ("cold wait", "cold wake"))
+        return exact(wait + before), exact(self._far_wake if far else wake + behind)
 
     def wait(self, channel: Channel, where: str) -> Statement:
         """Waits for the transfers of a channel."""
-        return Wait(channel, *self._waiting((where, channel[0], channel[1])))
+        number, buffer, _ = channel
+        far = number < 0 or self._place.parts[number].costs.flows[buffer].flow.far is not None
+        return Wait(channel, *self._waiting((where, number, buffer), far=far))
 
     def sent_on(self, part: CostedGroup, buffer: int, step: int) -> Statement:
         """Waits for a load; what has come to the memory in between is sent on."""
@@ -69,10 +76,9 @@ class Driver:
         if moves.flow.far is None:
             return self.wait(channel, "arrived")
         far = moves.flow.far
-        code = far.again if self._several(part) and step else 0.0
-        if self._cold(("arrived", part.number, buffer)):
-            code += self._far_code(far.cold)
-        return Wait(channel, exact(code), exact(code))
+        own, share = self._far_code("end", ("arrived", part.number, buffer))
+        before, behind = own + share * moves.dma.cold_wait, own + share * far.cold_end
+        return Wait(channel, exact(far.wait + before), exact(far.wake + behind))
 
     def awaited(
         self, engine: Device, part: CostedGroup, position: int, *, recent: bool = True, ends: bool = False
@@ -103,10 +109,11 @@ class Driver:
         issue, far, store = moves.issue[at], moves.flow.far, moves.flow.store
         label = Label("store" if store else "load", mine.tensor, ahead, moves.slots[step], int(moves.bytes[at]))
         if moves.dma.by_cores:
-            return Work(exact(moves.alone[at]), (), label)
-        cold = self._cold((where, part.number, buffer))
-        channel = (part.number, buffer, moves.slots[step])
+            code = moves.dma.cold if self._cold(("copied", 0, 0)) else 0.0
+            return Work(exact(moves.alone[at] + code), (), label)
+        place, channel = (where, part.number, buffer), (part.number, buffer, moves.slots[step])
         if far is None:
+            cold = self._cold(place)
             code = "further transfer" if self._entered else "first transfer"
             more = self._platform.operations.get(code, 0.0) if cold else 0.0
             self._entered = self._entered or cold
@@ -114,31 +121,34 @@ class Driver:
             times = (exact(issue + more), exact(cycles))
             count = max(int(moves.commands[at]), 1)
             return Issue(channel, moves.lane, *times, label=label, commands=count, room=moves.dma.queue)
-        code = far.again if self._several(part) and not cold else 0.0
-        if store and cold:
-            code += self._far_code(far.cold)
+        own, share = self._far_code("start", place, store=store)
+        code = own + share * far.cold
+        if store:
+            code += self._far_code("passing", place, store=True)[1] * moves.dma.cold_passing
         if self._cold(("first", 0, 0)) and not self._place.fetched:
             code += moves.dma.cold_start
         passing = 0.0 if store else moves.passing[at]
-        times = (exact(issue + code), exact(moves.alone[at]), far.latency, exact(moves.request[at]), exact(passing))
+        lasts = (exact(moves.alone[at]), exact(far.latency), exact(moves.request[at]), exact(passing))
+        times = (exact(issue + code), *lasts)
         return Issue(channel, moves.lane, *times, label)
 
-    def _several(self, part: CostedGroup) -> bool:
-        """Whether several nodes run at a step, whose code takes the place of other code."""
-        return len(part.group.works) > 1 and not part.group.ahead
-
-    def _far_code(self, cold: float) -> float:
-        """Cycles of code for transfers by way of a memory in between, at a place that a group comes to first."""
-        share, self._far = OWN if self._far else 1.0, True
-        return share * cold * (1 - self._place.kept.far)
+    def _far_code(self, part: FarCode, place: Code, *, store: bool = False) -> tuple[float, float]:
+        """Cycles of a place's own code, and the share of code for transfers by way of a memory in between that is in
+        no cache: at the first one of a group what others left none of, then, turn by turn, what nodes took the
+        place of."""
+        own = self._platform.operations.get("further transfer", 0.0) if self._cold(place) else 0.0
+        kept, ran, now = self._place.kept, part in self._far_ran, (part, store) in self._far_now
+        self._far_ran.add(part)
+        self._far_now.add((part, store))
+        return own, 0.0 if now else kept.far_again if ran else 1 - kept.far
 
     def stage(self, number: int, stage: Stage) -> Statement:
         """Starts a copy in a nearer memory."""
         dma = self._platform.link(self._platform.home, stage.place.space)
         assert dma is not None
-        cold = 0.0 if self._far else self._far_code(dma.cold)
+        own, share = self._far_code("start", ("stage", number, 0))
+        issue = exact(dma.issue + own + share * dma.cold)
         cycles = copied(dma, [stage.bytes])
         label = Label("stage", stage.tensor, bytes=stage.bytes)
-        return Issue(
-            (-1, number, 0), dma.name, exact(dma.issue + cold), exact(cycles), dma.latency, dma.request, 0.0, label
-        )
+        times = (issue, exact(cycles), exact(dma.latency), exact(dma.request))
+        return Issue((-1, number, 0), dma.name, *times, label=label)

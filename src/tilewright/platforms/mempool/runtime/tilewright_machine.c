@@ -47,14 +47,17 @@ void tw_dma_wait(int channel) {
 
 static int in_l1(const void *address) { return (uintptr_t)address < 0x40000000u; }
 
-/* The DMA does not copy within L1: the cores do, each some of the rows. */
+/* The DMA does not copy within L1: the cores do, each some of the rows, or of a row where there are few. */
 static void copy_together(unsigned char *to, const unsigned char *from, size_t bytes, int rows, ptrdiff_t to_row,
                           ptrdiff_t from_row, int planes, ptrdiff_t to_plane, ptrdiff_t from_plane) {
-    const int core = tw_core();
+    const int core = tw_core(), runs = planes * rows, parts = runs > 0 && runs < TW_HARTS ? TW_HARTS / runs : 1;
+    const size_t part = (bytes + (size_t)parts - 1) / (size_t)parts;
     tw_meet(core);
-    for (int run = core; run < planes * rows; run += TW_HARTS) {
-        const int plane = run / rows, row = run % rows;
-        memmove(to + plane * to_plane + row * to_row, from + plane * from_plane + row * from_row, bytes);
+    for (int turn = core; turn < runs * parts; turn += TW_HARTS) {
+        const int run = turn / parts, plane = run / rows, row = run % rows;
+        const size_t first = (size_t)(turn % parts) * part, left = first < bytes ? bytes - first : 0;
+        memmove(to + plane * to_plane + row * to_row + first, from + plane * from_plane + row * from_row + first,
+                left < part ? left : part);
     }
     tw_meet(core);
 }

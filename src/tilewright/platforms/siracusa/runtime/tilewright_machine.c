@@ -206,22 +206,18 @@ static void copy_together(const struct copies *c) {
     tw_barrier();
 }
 
-/* Sends what has come from L3 on to L1. */
+/* Sends what has come from L3 on to L1. The last one takes the place of what is done. */
 SMALL static void finish_relays(int channel) {
-    int left = 0;
-    for (int i = 0; i < near.relays; i++) {
-        const struct relay *const r = &near.relay[i];
+    for (int i = near.relays - 1; i >= 0; i--) {
+        struct relay *const r = &near.relay[i];
         if (r->channel == channel) {
             tw_udma_wait(r->number);
             for (uint32_t p = 0, l1 = r->l1; p < r->planes; p++, l1 += r->plane)
                 plane(channel, l1, passed(l1), r->bytes, r->rows, r->row, r->row, TO_L1);
-        } else {
-            if (left < i)
-                near.relay[left] = *r;
-            left++;
+            if (i != --near.relays)
+                *r = near.relay[near.relays];
         }
     }
-    near.relays = left;
 }
 
 SMALL static void finish(int channel) {
