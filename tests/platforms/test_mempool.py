@@ -37,6 +37,20 @@ def test_products_of_bytes() -> None:
     assert kernels_used(b.graph(*outputs), "mempool-16") == {"matmul_pool_s8"}
 
 
+def test_products_of_halfwords() -> None:
+    """The same with two products in a word, whose sums may wrap."""
+    b = Builder()
+    outputs: list[str] = []
+    noise = np.random.default_rng(3)
+    for number, (rows, length, columns) in enumerate([(1, 8, 5), (7, 34, 10), (70, 62, 48), (6, 2, 4)]):
+        x = b.input(f"a{number}", f"int16[{rows},{length}]")
+        weights = noise.integers(-(1 << 15), 1 << 15, (length, columns)).astype(np.int16)
+        bias = noise.integers(-(1 << 30), 1 << 30, columns).astype(np.int32)
+        product = b.op("MatMul", x, weights)
+        outputs.append(b.op("Add", product, bias) if number % 2 else requantised(b, product))
+    assert kernels_used(b.graph(*outputs), "mempool-16") == {"matmul_pool_s16"}
+
+
 @dataclass(frozen=True)
 class Conv:
     """A convolution of an image that lies channels last."""

@@ -33,10 +33,12 @@ TW_INLINE void ita_linear_jobs(const struct tw_ita_layer *layer, const int8_t *X
 
 /* Each tile of the result is a layer of its own, so there may be any number of them. A call may be for some of the products
  * of one tile: those before `K_from` were the jobs before, and results come with the last. Where it is one tile, as in the
- * short steps in which the engine waits for its driver, code is shorter. */
-static void ita_linear_tiles(const int8_t *X, const int8_t *W, const uint8_t *B, int8_t *Y, int M, int N, int K,
-                             int K_from, int K_whole, int mult, int shift, int add, int activation, int b, int c,
-                             int act_mult, int act_shift, int act_add, int turned) {
+ * short steps in which the engine waits for its driver, code is shorter; inlined for each layer, it is hardly longer. */
+static inline __attribute__((always_inline)) void ita_linear_tiles(const int8_t *X, const int8_t *W, const uint8_t *B,
+                                                                   int8_t *Y, int M, int N, int K, int K_from,
+                                                                   int K_whole, int mult, int shift, int add,
+                                                                   int activation, int b, int c, int act_mult,
+                                                                   int act_shift, int act_add, int turned) {
     const struct tw_ita_layer layer = {.tiles = 1u | (uint32_t)K_whole << 4 | 1u << 8 | 1u << 12,
                                        .mult = (uint32_t)mult,
                                        .shift = (uint32_t)shift,

@@ -34,9 +34,12 @@ struct tw_ita_layer {
 
 static inline uint32_t tw_ita_offset(const void *at) { return (uint32_t)(uintptr_t)at - TW_ITA_MEMORY; }
 
-/* Waits for a context; the first jobs of a layer set what they have in common in each of them. */
-static inline void tw_ita_start(const struct tw_ita_layer *layer, int job, const int8_t *input, const int8_t *weights,
-                                const int8_t *next, const uint8_t *bias, int8_t *output, uint32_t flags) {
+/* Waits for a context; the first jobs of a layer set what they have in common in each of them. Inlined, as most of what it
+ * gets is constant where it is called: else the engine waits for its driver. */
+static inline __attribute__((always_inline)) void tw_ita_start(const struct tw_ita_layer *layer, int job,
+                                                               const int8_t *input, const int8_t *weights,
+                                                               const int8_t *next, const uint8_t *bias, int8_t *output,
+                                                               uint32_t flags) {
     volatile uint32_t *const r = &TW_ITA_REGISTER(0x20);
     uint32_t number;
     do
