@@ -37,16 +37,16 @@ def test_at_once_where_there_is_a_kernel() -> None:
     assert ops(applied(apart(), partial(on, load_platform("generic"))))[1:] == ["RequantShift", "iRotary", "Split"]
 
 
-@pytest.mark.parametrize(("rows", "found"), [(1, ["RequantShift", "iRotary"]), (2, ["RequantRotary"])])
-def test_heads_of_one_kind(rows: int, found: list[str]) -> None:
-    """Of many rows, for which there is a kernel."""
+@pytest.mark.parametrize("rows", [1, 2])
+def test_heads_of_one_kind(rows: int) -> None:
+    """Of one row and of many, for which there are kernels."""
     b = Builder()
     x = b.op("Cast", b.input("x", f"int8[{rows},8]"), to=6)
     mul, add = np.arange(1, 9, dtype=np.int32), np.arange(8, dtype=np.int32)
     scaled = b.op("RequantShift", x, mul, add, div=8, n_levels=1 << 16, axis=-1, x_limit=1 << 20)
     tables = (np.arange(6, dtype=np.int16).reshape(3, 2) * 900,) * 2
     graph = b.graph(b.op("iRotary", scaled, *tables, np.asarray(1, np.int32), heads=2, shift=8))
-    assert ops(applied(graph, partial(on, CHIP)))[1:] == found
+    assert ops(applied(graph, partial(on, CHIP)))[1:] == ["RequantRotary"]
 
 
 @pytest.mark.parametrize(
