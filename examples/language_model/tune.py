@@ -182,8 +182,10 @@ def arrays_of(path: Path, help: str) -> dict[str, Array]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return dict(file)
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as reason:
-        refuse(f"'{path}' is no .npz file that can be read", reason, help)
+    except OSError as reason:
+        refuse(f"'{path}' cannot be read", reason.strerror or reason, help)
+    except (ValueError, TypeError, EOFError, zipfile.BadZipFile):
+        refuse(f"'{path}' cannot be read", "it is no .npz file with numbers", help)
 
 
 def float_model(path: Path) -> tuple[Config, Array, Model]:
@@ -216,7 +218,7 @@ def given_texts(path: Path, config: Config) -> torch.Tensor:
         if tokens.dtype.kind not in "iu" or tokens.ndim != 1 or not ((tokens >= 0) & (tokens < config["vocab"])).all():
             refuse(f"'{name}' of '{path}' has no tokens of the model", f"{tokens.dtype} {list(tokens.shape)}", help)
         whole = len(tokens) // config["context"]
-        rows.append(tokens[: whole * config["context"]].reshape(whole, -1).astype(np.int64))
+        rows.append(tokens[: whole * config["context"]].reshape(whole, config["context"]).astype(np.int64))
     if not sum(map(len, rows)):
         refuse(f"'{path}' has too few tokens", f"a text has {config['context']}", help)
     return torch.from_numpy(np.concatenate(rows))
@@ -236,8 +238,8 @@ def main() -> None:
     given = parser.parse_args()
     if min(given.texts, given.steps, given.batch, given.rate) <= 0:
         parser.error("--texts, --steps, --batch and --rate are more than nothing")
-    if not given.output.parent.is_dir():
-        parser.error(f"'{given.output.parent}' is no folder to write to")
+    if given.output.is_dir() or not given.output.parent.is_dir():
+        parser.error(f"'{given.output}' is no file that could be written")
     torch.manual_seed(given.seed)
     torch.set_float32_matmul_precision("high")
     if given.threads:
