@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ FEW = ["--texts", "24", "--steps", "60", "--batch", "8", "--rate", "1e-2", "--th
 @pytest.fixture
 def tune(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The script, to be called with its arguments."""
-    monkeypatch.syspath_prepend(FOLDER)
+    monkeypatch.setattr(sys, "path", [str(FOLDER), *sys.path])
     module = script("examples/language_model/tune.py")
 
     def called(*arguments: object) -> None:

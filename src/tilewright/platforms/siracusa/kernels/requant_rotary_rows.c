@@ -42,11 +42,10 @@ TW_INLINE void requant_rotary_rows_pair(const int32_t *x, int x_row, const int32
 }
 
 static void requant_rotary_rows(const int32_t *X, const int32_t *mul, const int32_t *add, const int16_t *cosines,
-                                const int16_t *sines, const int32_t *position, int8_t *Y, int H, int S, int D, int S_from,
-                                int X_s0, int cosines_n0, int shift, int div, int PART, int PARTS) {
-    const int half = D / 2, all = H * half, share = (all + PARTS - 1) / PARTS,
-              end = tw_min(PART * share + share, all), scale = tw_highest_bit((uint32_t)div),
-              first = *position + S_from;
+                                const int16_t *sines, const int32_t *position, int8_t *Y, int H, int S, int D,
+                                int S_from, int X_s0, int cosines_n0, int shift, int div, int PART, int PARTS) {
+    const int half = D / 2, all = H * half, share = (all + PARTS - 1) / PARTS, end = tw_min(PART * share + share, all),
+              scale = tw_highest_bit((uint32_t)div), first = *position + S_from;
     int h = PART * share / half, pair = PART * share % half;
     TW_UNROLL_BY(1)
     for (int at = PART * share; at < end; at++, pair++) {
