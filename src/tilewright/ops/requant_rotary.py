@@ -82,7 +82,7 @@ def _body(call: Call) -> Body:
 
 def _sampled(spec: Example, random: np.random.Generator) -> Example:
     """An example of other sizes, as language models have them: positions are those of the tables."""
-    heads, rows, half = (round(between(1, most, random)) for most in (16, 16, 32))
+    heads, rows, half = (round(between(1, most, random)) for most in (16, 64, 32))
     columns = 2 * heads * half
     tables = tuple(np.resize(table, (rows + 1, half)) for table in TABLES)
     factors = (f"int32[{columns}]",) * 2
