@@ -15,6 +15,7 @@ from collections import Counter
 from functools import lru_cache
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,6 +26,7 @@ from torch.nn import functional
 END, PATTERN = "<|end|>", r" ?[A-Za-z]+| ?[^A-Za-z \n]+|[ \n]"
 EPS, THETA = 1e-5, 10000.0
 Pair = tuple[int, int]
+Config = dict[str, Any]
 
 
 class Words:
@@ -94,51 +96,71 @@ def _merged(tokens: list[int], pair: Pair, made: int) -> list[int]:
 class Layer(nn.Module):
     """RMS norm, attention with rotary positions, RMS norm, SwiGLU."""
 
-    def __init__(self, dim: int, heads: int, ffn: int, layers: int) -> None:
+    def __init__(self, config: Config) -> None:
         super().__init__()
-        self.heads = heads
+        dim, ffn, layers, self.heads = (int(config[name]) for name in ("dim", "ffn", "layers", "heads"))
+        self.eps = config.get("eps", EPS)
         shapes = {"wq": (dim, dim), "wk": (dim, dim), "wv": (dim, dim), "wo": (dim, dim)}
         shapes |= {"gate": (ffn, dim), "up": (ffn, dim), "down": (dim, ffn)}
         for name, shape in shapes.items():
             spread = shape[1] ** -0.5 / (math.sqrt(2 * layers) if name in ("wo", "down") else 1)
             self.register_parameter(name, nn.Parameter(torch.randn(shape) * spread))
 
-    def forward(self, x: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
-        inner = norm(x)
+    def products(self, x: torch.Tensor, *names: str) -> list[torch.Tensor]:
+        """Rows times weights, by their names."""
+        return [functional.linear(x, getattr(self, name)) for name in names]
+
+    def forward(
+        self, x: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor, at: int = 0, past: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        inner = norm(x, self.eps)
         query, key, value = (
-            functional.linear(inner, weight).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            for weight in (self.wq, self.wk, self.wv)
+            rows.unflatten(-1, (self.heads, -1)).transpose(1, 2) for rows in self.products(inner, "wq", "wk", "wv")
         )
         query, key = turned(query, cosines, sines), turned(key, cosines, sines)
-        mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        x = x + functional.linear(mixed.transpose(1, 2).flatten(2), self.wo)
-        inner = norm(x)
-        hidden = functional.silu(functional.linear(inner, self.gate)) * functional.linear(inner, self.up)
-        return x + functional.linear(hidden, self.down)
+        if past is not None:
+            end = at + x.shape[1]
+            past[..., at:end, :] = torch.stack([key, value])
+            key, value = past[..., :end, :]
+        mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=past is None)
+        x = x + self.products(mixed.transpose(1, 2).flatten(2), "wo")[0]
+        inner = norm(x, self.eps)
+        gate, up = self.products(inner, "gate", "up")
+        return x + self.products(functional.silu(gate) * up, "down")[0]
 
 
 class Model(nn.Module):
     """Layers between an embedding and an output head with the same weights."""
 
-    def __init__(self, config: dict[str, int]) -> None:
+    layer = Layer
+
+    def __init__(self, config: Config) -> None:
         super().__init__()
+        self.eps = config.get("eps", EPS)
         self.emb = nn.Parameter(torch.randn(config["vocab"], config["dim"]) * 0.1)
-        sizes = (config["dim"], config["heads"], config["ffn"], config["layers"])
-        self.layers = nn.ModuleList(Layer(*sizes) for _ in range(config["layers"]))
+        self.layers = nn.ModuleList(self.layer(config) for _ in range(config["layers"]))
         half = config["dim"] // config["heads"] // 2
-        angles = torch.arange(config["context"])[:, None] * THETA ** (-torch.arange(half) / half)
+        angles = torch.arange(config["context"])[:, None] * config.get("theta", THETA) ** (-torch.arange(half) / half)
         self.register_buffer("cosines", angles.cos())
         self.register_buffer("sines", angles.sin())
 
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        x, count = self.emb[tokens], tokens.shape[1]
-        for layer in self.layers:
-            x = layer(x, self.cosines[:count], self.sines[:count])
-        return functional.linear(norm(x), self.emb)
+    def embedding(self) -> torch.Tensor:
+        return self.emb
+
+    def forward(self, tokens: torch.Tensor, at: int = 0, past: torch.Tensor | None = None) -> torch.Tensor:
+        """What follows each token; the first is at a position, and `past` has room for all keys and values."""
+        embedding, places = self.embedding(), slice(at, at + tokens.shape[1])
+        x = embedding[tokens]
+        for number, layer in enumerate(self.layers):
+            x = layer(x, self.cosines[places], self.sines[places], at, None if past is None else past[number])
+        return self.head(norm(x, self.eps), embedding)
+
+    def head(self, x: torch.Tensor, embedding: torch.Tensor) -> torch.Tensor:
+        return functional.linear(x, embedding)
 
 
-def norm(x: torch.Tensor) -> torch.Tensor:
-    return functional.rms_norm(x, x.shape[-1:], eps=EPS)
+def norm(x: torch.Tensor, eps: float) -> torch.Tensor:
+    return functional.rms_norm(x, x.shape[-1:], eps=eps)
 
 
 def turned(x: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:

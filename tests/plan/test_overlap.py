@@ -59,6 +59,16 @@ def fork() -> Graph:
     return b.graph(b.op("MatMul", left, b.op("Transpose", right, perm=(1, 0))))
 
 
+def queue() -> Graph:
+    """Two long convolutions of an image and a short pool of it; another pool needs one of them."""
+    b = Builder()
+    x = b.op("Transpose", b.input("x", "int8[1,16,16,64]"), perm=(0, 3, 1, 2))
+    weights = (b.weights(64, 64, 3, 3, dtype="int8") for _ in range(2))
+    soon, late = (scaled(b, b.op("Conv", x, w, kernel_shape=(3, 3), pads=(1, 1, 1, 1))) for w in weights)
+    pools = (b.op("MaxPool", each, kernel_shape=(3, 3), pads=(1, 1, 1, 1)) for each in (x, soon))
+    return b.graph(b.op("Transpose", b.op("Concat", *pools, late, axis=1), perm=(0, 2, 3, 1)))
+
+
 @cache
 def planned(
     overlap: Literal["auto", "off"] = "auto", l1: int = 229_376, network: Callable[[], Graph] = branches
@@ -86,6 +96,13 @@ def test_a_branch_is_computed_beside_another() -> None:
 
 def test_what_two_groups_need_is_awaited_once() -> None:
     check(planned(network=fork))
+
+
+def test_what_is_needed_later_is_started_when_what_is_needed_sooner_is_done() -> None:
+    made = planned(network=queue)
+    check(made)
+    soon, late = beside(made)
+    assert soon.wait.group < late.start.group <= late.wait.group
 
 
 def test_the_group_behind_has_other_bytes() -> None:

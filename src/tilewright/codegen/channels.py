@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from msgspec import Struct
 
-from tilewright.core.moves import Move
+from tilewright.core.moves import Move, Point
 from tilewright.core.plan import Group
 
 
@@ -53,9 +53,19 @@ class Channels(Struct, frozen=True, dict=True):
         return self._shared + number
 
     def prefetch(self, group: int, buffer: int) -> int | None:
-        """Of the first load of a buffer, where that is started before the group."""
-        found = self._early.groups[group][buffer]
-        return self._behind_stages + self._early.in_turn(group, buffer) if found else None
+        """Of the first load of a buffer, where that is started before the group: one for those that are started and
+        awaited together."""
+        if not self._early.groups[group][buffer]:
+            return None
+        points = self._points
+        first = min(b for (g, b), each in points.items() if g == group and each == points[group, buffer])
+        return self._behind_stages + self._early.in_turn(group, first)
+
+    @cached_property
+    def _points(self) -> Mapping[tuple[int, int], tuple[Point, Point]]:
+        """Where the first load of a buffer of a group is started and awaited."""
+        first = [move for move in self.moves if move.kind == "load" and move.tiles == "first"]
+        return {(move.group, move.buffer): (move.issue, move.wait) for move in first}
 
     def drained_later(self, group: int, buffer: int) -> int | None:
         """Of the store from a buffer that is awaited more than one group later."""

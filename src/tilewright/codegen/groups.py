@@ -139,7 +139,11 @@ class _Turns(Struct, frozen=True):
 
     def _all(self, chunk: Sequence[Action], *, first: bool) -> list[Statement]:
         """Actions of the same turns; `first` says that some of these are for the first step."""
-        found = [s for action in chunk for s in self._done(action, first=first)]
+        found: list[Statement] = []
+        for statement in (s for action in chunk for s in self._done(action, first=first)):
+            # Transfers that are awaited together have one channel.
+            if found[-1:] != [statement] or not isinstance(statement, AwaitTransfers):
+                found.append(statement)
         ahead = -chunk[0].point.shift if chunk and chunk[0].what == "load" else 0
         return [Mark(self.group.index, "ahead", ahead), *found] if ahead and found else found
 

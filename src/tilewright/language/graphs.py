@@ -161,12 +161,6 @@ def integer_graph(model: IntegerModel, rows: int = 1, name: str = "model", *, on
         return b.add("iRotary", (raw, cosines, sines, none), name, heads=count, shift=TURN + 8)
 
     def turned(inner: str, both: Linear, n: str) -> Sequence[str]:
-        """Queries and keys. One row is done at once and taken apart; copies of many would take longer."""
-        if rows == 1:
-            found = rotated(inner, both, n + "turned", 2 * sizes.heads)
-            return b.add_all(
-                "Split", (found, b.whole("halves", (sizes.heads, sizes.heads))), (n + "q", n + "k"), axis=0
-            )
         return [rotated(inner, part, n + name, sizes.heads) for name, part in zip("qk", both.halves, strict=True)]
 
     for number, layer in enumerate(model.layers):

@@ -1,13 +1,11 @@
-"""RequantRotary: sums of products are scaled back to 16 bits and turned, where wanted queries and keys at once.
+"""RequantRotary: sums of products are scaled back to 16 bits and turned.
 
-`X[S, 2 * H * D]` has the queries of each position, then its keys. It is RequantShift with a factor for each column and
-`n_levels` of 2^16, then iRotary, then Split into `Y[H, S, D]` and `Z[H, S, D]`. Without Z there are heads of one kind.
-Sums times their factors fit 32 bits.
+`X[S, H * D]` has the heads of each position. It is RequantShift with a factor for each column and `n_levels` of 2^16,
+then iRotary, which gives `Y[H, S, D]`. Sums times their factors fit 32 bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -24,9 +22,8 @@ from tilewright.ops.sampling import between
 
 def _infer(call: Call) -> tuple[TensorType, ...]:
     x, heads, half = call.type("X"), call.int("heads"), call.shape("cosines")[-1]
-    if x.dtype != INT32 or x.rank != 2 or heads < 1 or x.shape[1] != 2 * call.wanted * heads * half:
-        wanted = f"{call.wanted} times {heads} heads of {2 * half}"
-        raise call.error("shape-mismatch", f"X {x} must be rows of int32 with {wanted}")
+    if x.dtype != INT32 or x.rank != 2 or heads < 1 or x.shape[1] != 2 * heads * half:
+        raise call.error("shape-mismatch", f"X {x} must be rows of int32 with {heads} heads of {2 * half}")
     for name in ("mul", "add"):
         if call.type(name).dtype != INT32 or call.shape(name) != x.shape[1:]:
             raise call.error("shape-mismatch", f"{name} {call.type(name)} must be an int32 for each column")
@@ -37,12 +34,11 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
         raise call.error("type-mismatch", f"position must be one int32, found {call.type('position')}")
     if not 0 < call.int("shift") < 31 or power_of_two(call, "div") < 1:
         raise call.error("bad-attribute", f"shift={call.int('shift')} must be 1 to 30, div={call.attrs['div']} more")
-    return (TensorType(INT8, (heads, x.shape[0], 2 * half)),) * call.wanted
+    return (TensorType(INT8, (heads, x.shape[0], 2 * half)),)
 
 
 def _domain(call: Call) -> Domain:
     heads, rows, size = call.outputs[0].shape
-    point: list[Axis] = [dim(name) for name in ("H", "S", "D")]
     access: dict[str, list[Axis]] = {
         "X": [dim("S"), WHOLE],
         "mul": [WHOLE],
@@ -50,11 +46,9 @@ def _domain(call: Call) -> Domain:
         "cosines": [WHOLE, WHOLE],
         "sines": [WHOLE, WHOLE],
         "position": [WHOLE] * call.type("position").rank,
-        "Y": point,
-        **({"Z": point} if call.wanted > 1 else {}),
+        "Y": [dim(name) for name in ("H", "S", "D")],
     }
-    shapes = {name: call.shape(name) for name in access}
-    return domain({"H": heads, "S": rows, "D": size}, access, shapes, "Y Z" if call.wanted > 1 else "Y")
+    return domain({"H": heads, "S": rows, "D": size}, access, {name: call.shape(name) for name in access}, "Y")
 
 
 def _reference(
@@ -63,12 +57,11 @@ def _reference(
     shift = power_of_two(call, "div")
     total = (X.astype(np.int64) * mul + add + (1 << shift >> 1)).astype(np.int32) >> shift
     raw = np.clip(total, INT16.lo, INT16.hi)
-    found = turned(raw, call.wanted * call.int("heads"), cosines, sines, position, call.int("shift"))
-    return tuple(np.split(found, call.wanted))
+    return (turned(raw, call.int("heads"), cosines, sines, position, call.int("shift")),)
 
 
 def _body(call: Call) -> Body:
-    heads, _, size = call.outputs[0].shape
+    size = call.outputs[0].shape[2]
     half, last, shift, scaled = size // 2, call.shape("cosines")[0] - 1, call.int("shift"), power_of_two(call, "div")
     rank = call.type("position").rank
     position = f"position_at({', '.join('0' * rank)})" if rank else "position"
@@ -76,28 +69,21 @@ def _body(call: Call) -> Body:
         f"const int row = tw_max(0, tw_min({position} + S, {last})), pair = D % {half};",
         "const int32_t cosine = cosines_at(row, pair), sine = sines_at(row, pair);",
     ]
-    names = ("query", "key")[: call.wanted]
-    for name, first in zip(names, (0, heads * size), strict=False):
-        for part, at in (("own", "D"), ("other", f"(D + {half}) % {size}")):
-            place = f"{first} + H * {size} + {at}"
-            total = f"(uint32_t)X_at(S, {place}) * (uint32_t)mul_at({place}) + (uint32_t)add_at({place})"
-            rounded = f"(int32_t)({total} + {1 << scaled >> 1}u) >> {scaled}"
-            update.append(f"const int32_t {name}_{part} = tw_clamp({rounded}, {INT16.lo}, {INT16.hi});")
-        other = f"(D < {half} ? -{name}_other : {name}_other)"
-        update.append(
-            f"{name} = (int32_t)((uint32_t)({name}_own * cosine) + (uint32_t)({other} * sine) + {1 << shift >> 1}u);"
-        )
-    results = {
-        output: f"tw_clamp({name} >> {shift}, {INT8.lo}, {INT8.hi})" for output, name in zip("YZ", names, strict=False)
-    }
-    state = tuple(("int32_t", name, "0") for name in names)
-    return Body(MappingProxyType(results), state, "\n".join(update))
+    for part, at in (("own", "D"), ("other", f"(D + {half}) % {size}")):
+        place = f"H * {size} + {at}"
+        total = f"(uint32_t)X_at(S, {place}) * (uint32_t)mul_at({place}) + (uint32_t)add_at({place})"
+        rounded = f"(int32_t)({total} + {1 << scaled >> 1}u) >> {scaled}"
+        update.append(f"const int32_t {part} = tw_clamp({rounded}, {INT16.lo}, {INT16.hi});")
+    other = f"(D < {half} ? -other : other)"
+    update.append(f"sum = (int32_t)((uint32_t)(own * cosine) + (uint32_t)({other} * sine) + {1 << shift >> 1}u);")
+    results = {"Y": f"tw_clamp(sum >> {shift}, {INT8.lo}, {INT8.hi})"}
+    return Body(MappingProxyType(results), (("int32_t", "sum", "0"),), "\n".join(update))
 
 
 def _sampled(spec: Example, random: np.random.Generator) -> Example:
     """An example of other sizes, as language models have them: positions are those of the tables."""
-    heads, rows, half = (round(between(1, most, random)) for most in (16, 16, 32))
-    columns = 2 * spec.wanted * heads * half
+    heads, rows, half = (round(between(1, most, random)) for most in (16, 64, 32))
+    columns = 2 * heads * half
     tables = tuple(np.resize(table, (rows + 1, half)) for table in TABLES)
     factors = (f"int32[{columns}]",) * 2
     return replace(
@@ -107,30 +93,25 @@ def _sampled(spec: Example, random: np.random.Generator) -> Example:
     )
 
 
-def _numbers(call: Call) -> Mapping[str, int]:
-    return {"kinds": call.wanted}
-
-
 _FACTORS = np.arange(-12, 12, dtype=np.int32), np.arange(24, dtype=np.int32) * 99 - 900
 
 declare(
     Operator(
         "RequantRotary",
         "X mul add cosines sines position",
-        "Y Z",
+        "Y",
         _infer,
         _domain,
         _reference,
         (
-            example("int32[1,24]", *_FACTORS, *TABLES, np.asarray(1, np.int32), wanted=2, heads=3, shift=14, div=16),
+            example("int32[1,24]", *_FACTORS, *TABLES, np.asarray(1, np.int32), heads=6, shift=14, div=16),
             example(
                 "int32[2,8]",
                 "int32[8]",
                 "int32[8]",
                 *TABLES,
                 np.asarray([1], np.int32),
-                wanted=2,
-                heads=1,
+                heads=2,
                 shift=9,
                 div=2,
             ),
@@ -140,7 +121,6 @@ declare(
         "other",
         _body,
         doc=__doc__ or "",
-        numbers=_numbers,
         sample=_sampled,
     )
 )

@@ -8,7 +8,7 @@ writes, so addresses are found anew. The clock tells whether all of that pays.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from msgspec import Struct, field
@@ -31,14 +31,19 @@ def overlap(draft: PlanDraft) -> PlanDraft:
     timeline = draft.prefetched
     if timeline is None or draft.options.overlap == "off" or draft.options.buffers:
         return draft
-    search = _Overlaps(draft, timeline)
-    overlaps = search.run()
-    if not overlaps:
-        return draft
-    whole = search.in_one_step
-    begins = _begins(whole)
-    ways = (draft, _overlapped(whole, overlaps, {}), _overlapped(whole, overlaps, begins) if begins else None)
-    return min((way for way in ways if way is not None), key=lambda way: way.cycles)
+    ways = [draft]
+    seen: list[Mapping[int, Overlap]] = [{}]
+    for one_by_one in (False, True):
+        search = _Overlaps(draft, timeline, one_by_one)
+        overlaps = search.run()
+        if overlaps in seen:
+            continue
+        seen.append(overlaps)
+        whole = search.in_one_step
+        begins = _begins(whole)
+        found = (_overlapped(whole, overlaps, each) for each in ([{}, begins] if begins else [{}]))
+        ways += [way for way in found if way is not None]
+    return min(ways, key=lambda way: way.cycles)
 
 
 def _overlapped(draft: PlanDraft, overlaps: Mapping[int, Overlap], begins: Mapping[int, int]) -> PlanDraft | None:
@@ -111,6 +116,8 @@ class _Overlaps(Struct, dict=True):
 
     draft: PlanDraft
     timeline: Timeline
+    one_by_one: bool = False
+    """Whether what is started behind something that is needed sooner is started when that is done."""
     found: dict[int, Overlap] = field(default_factory=dict[int, Overlap])
     pending: dict[int, int] = field(default_factory=dict[int, int])
     """Groups of other engines, with the group beside which each is started; -1 where none has come yet."""
@@ -164,6 +171,8 @@ class _Overlaps(Struct, dict=True):
         if needed and begun and all(self._awaits(number, other) for other in needed):
             return frozenset(needed)
         if any(self.pending[other] >= 0 for other in needed):
+            if self.one_by_one:
+                self._recall(needed)
             self._close(started=True)
         while waiting := [other for other in needed if other in self.pending]:
             for other in waiting:
@@ -171,6 +180,12 @@ class _Overlaps(Struct, dict=True):
             # What stays where it is, and all that it needs.
             needed = [mine for mine in self.pending if any(self._follows(other, mine) for other in waiting)]
         return frozenset()
+
+    def _recall(self, needed: Sequence[int]) -> None:
+        """Lets what the engine would do behind the last of what is needed begin later: it is not awaited then."""
+        begun = [other for other, first in self.pending.items() if first >= 0]
+        while begun and begun[-1] not in needed:
+            self.pending[begun.pop()] = -1
 
     def _beside(self, number: int, timed: Timed, inside: frozenset[int]) -> None:
         """Lets the cores compute a group meanwhile, which awaits some of the others itself.

@@ -1,11 +1,11 @@
 /* ---
 op: RequantRotary
-types: {X: int32, mul: int32, add: int32, cosines: int16, sines: int16, position: int32, Y: int8, Z: int8}
-when: {kinds: "== 2"}
+types: {X: int32, mul: int32, add: int32, cosines: int16, sines: int16, position: int32, Y: int8}
+when: {S: "== 1"}
 whole: [H, S, D]
 # A pair at a time; cores have as many of them, wherever rows begin.
 cycles:
-  pairs: (PAIRS := steps(H * S * D, PARTS))
+  pairs: (PAIRS := steps(H * twos(D), PARTS))
   rows: steps(PAIRS + PAIRS, D)
   call: some(H)
 --- */
@@ -35,18 +35,17 @@ TW_INLINE int8_t requant_rotary_byte(int32_t sum, int shift) {
 }
 
 static void requant_rotary(const int32_t *X, const int32_t *mul, const int32_t *add, const int16_t *cosines,
-                           const int16_t *sines, const int32_t *position, int8_t *Y, int8_t *Z, int H, int S, int D,
-                           int cosines_n0, int shift, int div, int PART, int PARTS) {
-    const int half = D / 2, all = 2 * H * S * half, share = (all + PARTS - 1) / PARTS,
-              scale = tw_highest_bit((uint32_t)div);
-    int at = tw_min(PART * share, all), left = tw_min(share, all - at), row = at / half, pair = at % half;
-    for (; left > 0; row++, pair = 0) {
-        const int h = row / S, s = row % S, place = tw_max(0, tw_min(*position + s, cosines_n0 - 1)) * half + pair,
-                  column = h * D + pair, from = s * 2 * H * D + column, count = tw_min(half - pair, left);
-        const int32_t *x = X + from, *other_x = x + half, *m = mul + column, *other_m = m + half, *b = add + column,
+                           const int16_t *sines, const int32_t *position, int8_t *Y, int H, int D, int cosines_n0,
+                           int shift, int div, int PART, int PARTS) {
+    const int half = D / 2, all = H * half, share = (all + PARTS - 1) / PARTS, scale = tw_highest_bit((uint32_t)div),
+              place = tw_max(0, tw_min(*position, cosines_n0 - 1)) * half;
+    int at = tw_min(PART * share, all), left = tw_min(share, all - at), head = at / half, pair = at % half;
+    for (; left > 0; head++, pair = 0) {
+        const int column = head * D + pair, count = tw_min(half - pair, left);
+        const int32_t *x = X + column, *other_x = x + half, *m = mul + column, *other_m = m + half, *b = add + column,
                       *other_b = b + half;
-        const int16_t *c = cosines + place, *d = sines + place;
-        int8_t *y = (h < H ? Y + row * D : Z + (row - H * S) * D) + pair, *other_y = y + half;
+        const int16_t *c = cosines + place + pair, *d = sines + place + pair;
+        int8_t *y = Y + column, *other_y = y + half;
         left -= count;
         TW_UNROLL_BY(1)
         for (const int8_t *const end = y + count; y != end;) {

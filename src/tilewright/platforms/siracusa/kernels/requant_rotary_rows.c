@@ -1,12 +1,12 @@
 /* ---
 op: RequantRotary
-types: {X: int32, mul: int32, add: int32, cosines: int16, sines: int16, position: int32, Y: int8, Z: int8}
+types: {X: int32, mul: int32, add: int32, cosines: int16, sines: int16, position: int32, Y: int8}
 when: {S: "S >= 2"}
 whole: [H, D]
 strided: [X]
 # All rows of a pair of columns, whose factors stay in registers; cores have as many pairs.
 cycles:
-  results: (PAIRS := steps(kinds * H * twos(D), PARTS)) * S
+  results: (PAIRS := steps(H * twos(D), PARTS)) * S
   columns: PAIRS
   call: some(H)
 --- */
@@ -42,19 +42,17 @@ TW_INLINE void requant_rotary_rows_pair(const int32_t *x, int x_row, const int32
 }
 
 static void requant_rotary_rows(const int32_t *X, const int32_t *mul, const int32_t *add, const int16_t *cosines,
-                                const int16_t *sines, const int32_t *position, int8_t *Y, int8_t *Z, int H, int S,
-                                int D, int S_from, int X_s0, int cosines_n0, int shift, int div, int kinds, int PART,
-                                int PARTS) {
-    const int half = D / 2, all = kinds * H * half, share = (all + PARTS - 1) / PARTS,
-              end = tw_min(PART * share + share, all), scale = tw_highest_bit((uint32_t)div),
-              first = *position + S_from;
+                                const int16_t *sines, const int32_t *position, int8_t *Y, int H, int S, int D,
+                                int S_from, int X_s0, int cosines_n0, int shift, int div, int PART, int PARTS) {
+    const int half = D / 2, all = H * half, share = (all + PARTS - 1) / PARTS, end = tw_min(PART * share + share, all),
+              scale = tw_highest_bit((uint32_t)div), first = *position + S_from;
     int h = PART * share / half, pair = PART * share % half;
     TW_UNROLL_BY(1)
     for (int at = PART * share; at < end; at++, pair++) {
         if (pair == half)
             h++, pair = 0;
         const int column = h * D + pair;
-        int8_t *const y = (h < H ? Y + h * S * D : Z + (h - H) * S * D) + pair;
+        int8_t *const y = Y + h * S * D + pair;
         TW_UNROLL_BY(1)
         for (int row = 0, rows; row < S; row += rows) {
             /* Rows beyond the table have its first or last rotation. */

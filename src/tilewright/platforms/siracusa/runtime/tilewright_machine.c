@@ -24,6 +24,7 @@
 /* What the driver asks at every transfer; in L1, because L2 is 15 cycles away. */
 static struct {
     uint32_t busy;               /* counters of the DMA, as bits */
+    uint32_t latest;             /* that of the last command, as a bit */
     int far;                     /* whether there have been copies between L3 and L2 */
     uint16_t counters[CHANNELS]; /* those of the transfers on each channel */
     uint8_t channels[COUNTERS];  /* that of each counter in use */
@@ -72,18 +73,23 @@ SMALL static void finish_some(void) {
     near.busy &= ~ended;
 }
 
-/* Reading this register gives the next command a counter, of which one has to be free. */
-static inline uint32_t counter(void) { return TW_REGISTER(TW_DMA); }
-static inline void note(int channel, uint32_t number) {
-    near.busy |= 1u << number;
+/* Reading this register gives the next commands a counter, of which one has to be free. Commands of a channel that follow
+ * each other share one. */
+static inline void count(int channel) {
+    const uint32_t mine = near.counters[channel];
+    if (mine & near.latest)
+        return;
+    const uint32_t number = TW_REGISTER(TW_DMA);
+    near.latest = 1u << number;
+    near.busy |= near.latest;
     near.channels[number] = (uint8_t)channel;
-    near.counters[channel] = (uint16_t)(near.counters[channel] | 1u << number);
+    near.counters[channel] = (uint16_t)(mine | near.latest);
 }
 
 static inline void allocate(int channel) {
     if (near.busy == ALL_COUNTERS)
         finish_some();
-    note(channel, counter());
+    count(channel);
 }
 
 static inline void give(uint32_t first, uint32_t l1, uint32_t l2) {
@@ -341,9 +347,8 @@ void tw_dma_run(int channel, void *to, const void *from, size_t bytes) {
         run_unusual(channel, to, from, bytes);
         return;
     }
-    const uint32_t number = counter();
+    count(channel & (CHANNELS - 1));
     give(bytes | direction_of(to, from), l1_of(to, from), l2_of(to, from));
-    note(channel & (CHANNELS - 1), number);
 }
 
 SMALL static void rows_unusual(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row,
@@ -363,10 +368,9 @@ void tw_dma_rows(int channel, void *to, const void *from, size_t bytes, int rows
         return;
     }
     const int load = to < from;
-    const uint32_t number = counter();
+    count(channel & (CHANNELS - 1));
     give_rows(l1_of(to, from), l2_of(to, from), bytes, (uint32_t)rows, (uint32_t)(load ? to_row : from_row),
               (uint32_t)(load ? from_row : to_row), direction_of(to, from));
-    note(channel & (CHANNELS - 1), number);
 }
 
 void tw_dma_wait(int channel) {
