@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,13 @@ def cases(platform: str, layers: int) -> dict[str, Case]:
         found = {
             "linear 512 x 512 x 512": Case(
                 lambda: _single(512, 512, softmax, lambda n: n.linear("input", 512, 512)), near=0.85
+            ),
+            "four such layers, one behind the other": Case(
+                lambda: _single(
+                    512, 512, softmax, lambda n: reduce(lambda x, _: n.linear(x, 512, 512), range(4), "input")
+                ),
+                near=0.85,
+                whole=0.85,
             ),
             "a head of 256 x 64 with projections": Case(
                 lambda: _single(256, 64, softmax, lambda n: n.attention("input", "input", (64, 64), 1, 64)), near=0.75
