@@ -75,21 +75,20 @@ SMALL static void finish_some(void) {
 
 /* Reading this register gives the next commands a counter, of which one has to be free. Commands of a channel that follow
  * each other share one. */
-static inline void count(int channel) {
-    const uint32_t mine = near.counters[channel];
-    if (mine & near.latest)
-        return;
-    const uint32_t number = TW_REGISTER(TW_DMA);
+static inline int shared(int channel) { return near.counters[channel] & near.latest; }
+static inline uint32_t counter(void) { return TW_REGISTER(TW_DMA); }
+static inline void note(int channel, uint32_t number) {
     near.latest = 1u << number;
     near.busy |= near.latest;
     near.channels[number] = (uint8_t)channel;
-    near.counters[channel] = (uint16_t)(mine | near.latest);
+    near.counters[channel] = (uint16_t)(near.counters[channel] | near.latest);
 }
 
 static inline void allocate(int channel) {
     if (near.busy == ALL_COUNTERS)
         finish_some();
-    count(channel);
+    if (!shared(channel))
+        note(channel, counter());
 }
 
 static inline void give(uint32_t first, uint32_t l1, uint32_t l2) {
@@ -347,8 +346,12 @@ void tw_dma_run(int channel, void *to, const void *from, size_t bytes) {
         run_unusual(channel, to, from, bytes);
         return;
     }
-    count(channel & (CHANNELS - 1));
+    channel &= CHANNELS - 1;
+    const int follows = shared(channel);
+    const uint32_t number = follows ? 0 : counter();
     give(bytes | direction_of(to, from), l1_of(to, from), l2_of(to, from));
+    if (!follows)
+        note(channel, number);
 }
 
 SMALL static void rows_unusual(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row,
@@ -368,9 +371,13 @@ void tw_dma_rows(int channel, void *to, const void *from, size_t bytes, int rows
         return;
     }
     const int load = to < from;
-    count(channel & (CHANNELS - 1));
+    channel &= CHANNELS - 1;
+    const int follows = shared(channel);
+    const uint32_t number = follows ? 0 : counter();
     give_rows(l1_of(to, from), l2_of(to, from), bytes, (uint32_t)rows, (uint32_t)(load ? to_row : from_row),
               (uint32_t)(load ? from_row : to_row), direction_of(to, from));
+    if (!follows)
+        note(channel, number);
 }
 
 void tw_dma_wait(int channel) {
