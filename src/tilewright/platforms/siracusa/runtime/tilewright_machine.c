@@ -24,7 +24,6 @@
 /* What the driver asks at every transfer; in L1, because L2 is 15 cycles away. */
 static struct {
     uint32_t busy;               /* counters of the DMA, as bits */
-    uint32_t latest;             /* that of the last command, as a bit */
     int far;                     /* whether there have been copies between L3 and L2 */
     uint16_t counters[CHANNELS]; /* those of the transfers on each channel */
     uint8_t channels[COUNTERS];  /* that of each counter in use */
@@ -73,22 +72,18 @@ SMALL static void finish_some(void) {
     near.busy &= ~ended;
 }
 
-/* Reading this register gives the next commands a counter, of which one has to be free. Commands of a channel that follow
- * each other share one. */
-static inline int shared(int channel) { return near.counters[channel] & near.latest; }
+/* Reading this register gives the next command a counter, of which one has to be free. */
 static inline uint32_t counter(void) { return TW_REGISTER(TW_DMA); }
 static inline void note(int channel, uint32_t number) {
-    near.latest = 1u << number;
-    near.busy |= near.latest;
+    near.busy |= 1u << number;
     near.channels[number] = (uint8_t)channel;
-    near.counters[channel] = (uint16_t)(near.counters[channel] | near.latest);
+    near.counters[channel] = (uint16_t)(near.counters[channel] | 1u << number);
 }
 
 static inline void allocate(int channel) {
     if (near.busy == ALL_COUNTERS)
         finish_some();
-    if (!shared(channel))
-        note(channel, counter());
+    note(channel, counter());
 }
 
 static inline void give(uint32_t first, uint32_t l1, uint32_t l2) {
@@ -346,12 +341,9 @@ void tw_dma_run(int channel, void *to, const void *from, size_t bytes) {
         run_unusual(channel, to, from, bytes);
         return;
     }
-    channel &= CHANNELS - 1;
-    const int follows = shared(channel);
-    const uint32_t number = follows ? 0 : counter();
+    const uint32_t number = counter();
     give(bytes | direction_of(to, from), l1_of(to, from), l2_of(to, from));
-    if (!follows)
-        note(channel, number);
+    note(channel & (CHANNELS - 1), number);
 }
 
 SMALL static void rows_unusual(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row,
@@ -371,13 +363,10 @@ void tw_dma_rows(int channel, void *to, const void *from, size_t bytes, int rows
         return;
     }
     const int load = to < from;
-    channel &= CHANNELS - 1;
-    const int follows = shared(channel);
-    const uint32_t number = follows ? 0 : counter();
+    const uint32_t number = counter();
     give_rows(l1_of(to, from), l2_of(to, from), bytes, (uint32_t)rows, (uint32_t)(load ? to_row : from_row),
               (uint32_t)(load ? from_row : to_row), direction_of(to, from));
-    if (!follows)
-        note(channel, number);
+    note(channel & (CHANNELS - 1), number);
 }
 
 void tw_dma_wait(int channel) {
