@@ -74,22 +74,21 @@ SMALL static void finish_some(void) {
 }
 
 /* Reading this register gives the next commands a counter, of which one has to be free. Commands of a channel that follow
- * each other share one. */
-static inline void count(int channel) {
-    const uint32_t mine = near.counters[channel];
-    if (mine & near.latest)
+ * each other share one, which is no new one: -1. */
+static inline int counter(int channel) { return near.counters[channel] & near.latest ? -1 : (int)TW_REGISTER(TW_DMA); }
+static inline void note(int channel, int number) {
+    if (number < 0)
         return;
-    const uint32_t number = TW_REGISTER(TW_DMA);
     near.latest = 1u << number;
     near.busy |= near.latest;
     near.channels[number] = (uint8_t)channel;
-    near.counters[channel] = (uint16_t)(mine | near.latest);
+    near.counters[channel] = (uint16_t)(near.counters[channel] | near.latest);
 }
 
 static inline void allocate(int channel) {
     if (near.busy == ALL_COUNTERS)
         finish_some();
-    count(channel);
+    note(channel, counter(channel));
 }
 
 static inline void give(uint32_t first, uint32_t l1, uint32_t l2) {
@@ -351,8 +350,9 @@ void tw_dma_run(int channel, void *to, const void *from, size_t bytes) {
         run_unusual(channel, to, from, bytes);
         return;
     }
-    count(channel & (CHANNELS - 1));
+    const int number = counter(channel & (CHANNELS - 1));
     give(bytes | direction_of(to, from), l1_of(to, from), l2_of(to, from));
+    note(channel & (CHANNELS - 1), number);
 }
 
 SMALL static void rows_unusual(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row,
@@ -372,9 +372,10 @@ void tw_dma_rows(int channel, void *to, const void *from, size_t bytes, int rows
         return;
     }
     const int load = to < from;
-    count(channel & (CHANNELS - 1));
+    const int number = counter(channel & (CHANNELS - 1));
     give_rows(l1_of(to, from), l2_of(to, from), bytes, (uint32_t)rows, (uint32_t)(load ? to_row : from_row),
               (uint32_t)(load ? from_row : to_row), direction_of(to, from));
+    note(channel & (CHANNELS - 1), number);
 }
 
 void tw_dma_wait(int channel) {
