@@ -184,9 +184,6 @@ class Ran:
     elements: int
     each: int
 
-    def first_call(self, _coefficients: Array) -> tuple[tuple[Array, float], ...]:
-        return ()
-
     def rows(self, coefficients: Array) -> tuple[tuple[Array, float], ...]:
         return ((np.eye(1, len(coefficients))[0] * self.elements, float(self.elements * self.each)),)
 

@@ -38,7 +38,7 @@ from tilewright.sim.marks import GroupProfile
 from tilewright.sim.qemu import qemu_of
 from tilewright.sim.simulator import timing_of
 
-LAYERS_PER_PAIR, LAYERS_PER_TYPE, LEAST_LAYERS = 3, 4, 72
+LAYERS_PER_PAIR, LAYERS_PER_TYPE, LEAST_LAYERS = 6, 4, 72
 """Layers for each two terms, which have to be told apart, for each type of elements, and at least."""
 TOGETHER = (1, 6, 1, 3)
 """Layers of a program: the first finds its code cold; where others follow, code is for several callers. All have

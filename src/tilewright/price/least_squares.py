@@ -42,8 +42,7 @@ def without_far(seen: Sequence[S], solve: Callable[[Sequence[S]], dict[str, floa
 def smallest_errors(rows: Callable[[Array], tuple[Array, Array]], found: Array) -> Array:
     """Coefficients of at least 0 with the smallest relative errors of cycles.
 
-    `rows` are numbers of terms with the cycles that they took, or differences of these; which ones may depend on the
-    coefficients.
+    `rows` are numbers of terms with the cycles that they took; which ones may depend on the coefficients.
     """
     # All terms take the same at first: as much as they do in half of the rows.
     counts, cycles = rows(found)
@@ -53,7 +52,7 @@ def smallest_errors(rows: Callable[[Array], tuple[Array, Array]], found: Array) 
         counts, cycles = rows(found)
         # A share of what was measured or predicted, whichever is more: else a layer that takes next to nothing, as the
         # compiler saw through it, would decide for all.
-        scale = 1 / np.maximum(np.maximum(np.abs(cycles), LEAST), np.abs(counts) @ found)
+        scale = 1 / np.maximum(np.maximum(cycles, LEAST), counts @ found)
         matrix, target = counts * scale[:, None], cycles * scale
         found = non_negative(matrix * weights[:, None], target * weights)
         # Beyond what is usual, errors count in proportion and not by their square: few odd layers decide nothing.

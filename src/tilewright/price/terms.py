@@ -127,14 +127,6 @@ class Observation(Struct, frozen=True, eq=False):
             found.append((np.concatenate([others, kind * 0]), self.others - start * (self.steps - 1)))
         return tuple(found)
 
-    def first_call(self, coefficients: Array) -> tuple[tuple[Array, float], ...]:
-        """By how much the first step takes longer than others, which are much like it: what first calls take, apart
-        from what is not known exactly of the terms."""
-        if self.steps == 1:
-            return ()
-        (first, once), (others, cycles) = self.rows(coefficients)
-        return ((first - others / (self.steps - 1), once - cycles / (self.steps - 1)),)
-
     def error(self, coefficients: Array) -> float:
         """How far cycles that are predicted with some coefficients are off, as a share of those measured."""
         rows = self.rows(coefficients)
@@ -145,7 +137,7 @@ def solved(kernel: Kernel, observed: Sequence[Observation]) -> Array:
     """Coefficients of the terms of a kernel, then those of first calls, with the smallest relative errors."""
 
     def rows(found: Array) -> tuple[Array, Array]:
-        pairs = [row for one in observed for row in (*one.rows(found), *one.first_call(found))]
+        pairs = [row for one in observed for row in one.rows(found)]
         return np.array([row for row, _ in pairs]), np.array([cycles for _, cycles in pairs])
 
     return smallest_errors(rows, np.ones(len(kernel.terms) + len(FIRST_CALL)))

@@ -10,7 +10,7 @@ cycles:
   blocks: BLOCKS
   single: BLOCKS * ragged_fours(N)
   behind: BLOCKS * FUSED
-  call: 1
+  call: some(M)
 --- */
 #include "tilewright_blocks.h"
 #include "tilewright_kernel.h"
