@@ -35,7 +35,7 @@ class Timed(Struct, frozen=True, eq=False, dict=True):
     state: State
     """What others left when it began."""
     lent: float = 0.0
-    """Cycles behind its own statements in which it ends: waits for an engine, beside what the next group begins with."""
+    """Cycles behind its own statements until it ends: a wait for an engine, beside what the next group begins with."""
 
     @property
     def group(self) -> Group:
