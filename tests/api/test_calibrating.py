@@ -15,12 +15,14 @@ from tilewright.api import calibrating, sampled_layers
 from tilewright.api.calibrating import calibrate, kernels_with_terms, outdated
 from tilewright.cli.app import run
 from tilewright.core.graph import Array
-from tilewright.core.op import call_node
+from tilewright.core.op import REGISTRY, call_node, parse_type
 from tilewright.errors import TilewrightError
 from tilewright.machine.calibration import FILE
 from tilewright.machine.kernel import Kernel
 from tilewright.machine.staleness import stale, warnings
 from tilewright.machine.target import load_platform
+from tilewright.ops import operators
+from tilewright.ops.sampling import resized_window
 from tilewright.price.terms import Observation
 
 PLATFORM = "siracusa"
@@ -189,6 +191,18 @@ class Ran:
 
     def error(self, coefficients: Array) -> float:
         return float(coefficients[0]) / self.each - 1
+
+
+def test_half_of_windows_are_those_of_networks_for_small_machines() -> None:
+    operators()
+    example, random, usual = REGISTRY["Conv"].examples[0], np.random.default_rng(1), 0
+    for _ in range(200):
+        drawn = resized_window(example, random)
+        image, weights = (parse_type(str(text)).shape for text in drawn.inputs[:2])
+        square = weights[2:] in ((1, 1), (3, 3)) and drawn.attrs["pads"] == (weights[2] // 2,) * 4
+        blocks = all(channels % 8 == 0 or channels < 16 for channels in weights[:2])
+        usual += square and blocks and image[2] == image[3]
+    assert 80 <= usual <= 130
 
 
 def test_errors_are_those_of_layers_held_out() -> None:

@@ -35,6 +35,7 @@ def test_what_plans_have_in_common_is_followed_once(monkeypatch: pytest.MonkeyPa
     groups = draft.groups
     first = network.timeline(groups, [draft.sources] * len(groups), ())
     assert followed == [*range(len(groups))]
+    assert sum(timed.cycles for timed in first.groups) == pytest.approx(first.cycles)
     again = network.timeline(groups, [draft.sources] * len(groups), ())
     assert [timed.passed for timed in again.groups] == [timed.passed for timed in first.groups]
     assert followed == [*range(len(groups))]
