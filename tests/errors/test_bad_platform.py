@@ -56,6 +56,15 @@ def test_bad_platform(change: tuple[str, str], said: str, tmp_path: Path, capsys
     assert said in refused("bad-platform", capsys, "compile", relu(tmp_path), "--platform", folder)
 
 
+def test_a_dma_says_how_fast_it_copies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    links = "links: {dma: {between: [far, arena], rank: 1}}"
+    (tmp_path / "platform.yaml").write_text(
+        GOOD.replace("memories: {arena: {}}", f"memories: {{arena: {{}}, far: {{}}}}\n{links}")
+    )
+    said = refused("bad-platform", capsys, "compile", relu(tmp_path), "--platform", tmp_path)
+    assert "links.dma.bytes_per_cycle: is missing" in said
+
+
 @pytest.mark.parametrize("home", ["home: far", "home: arena", ""])
 def test_nothing_copies_within_the_memory_of_the_cores(
     home: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -86,6 +86,9 @@ def machine_values(data: Mapping[str, Any], file: MachineFile, name: str, source
         raise source.wrong("engines", "must name at least one engine")
     for key, link in file.links.items():
         _check_link(link, memories, source.inside(f"links.{key}"))
+        if not link.by_cores and "bytes_per_cycle" not in data["links"][key]:
+            # Of cores it is measured; nothing shows what a DMA takes but its description.
+            raise source.wrong(f"links.{key}.bytes_per_cycle", "is missing")
     alone = len(file.engines) == 1
     engines = {
         key: _engine(name if alone else f"{name}/{key}", engine, memories, source.inside(f"engines.{key}"))

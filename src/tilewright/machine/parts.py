@@ -61,7 +61,7 @@ class Link(Part, frozen=True):
     rank: Annotated[int, Meta(ge=1, le=MOST_RANK)]
     """Dimensions of one transfer; loops around it do the rest."""
     bytes_per_cycle: Annotated[float, Meta(gt=0, le=1e18)] = 1.0
-    """Bytes that it copies in a cycle; that each core does, where these copy."""
+    """Bytes that it copies in a cycle, needed of a DMA; that each core does, where these copy."""
     setup: Number = 0.0
     """Cycles before the first byte of a transfer."""
     run: Number = 0.0
