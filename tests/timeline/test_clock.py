@@ -95,7 +95,7 @@ def test_a_group_starts_its_job_before_that_of_the_last_one_is_awaited() -> None
 def test_a_group_lasts_until_what_it_ends_with_is_over() -> None:
     first = passed((Start("array", 10, 100), Await("array", True, 5, 7, ends=True)), START, 0.0)
     assert first.cycles == 10
-    # Of the group behind it, 107 cycles are its own, unless an array of that group is started before.
+    # It goes on for 107 cycles of the next group, unless that starts its own job first.
     assert passed((Wait(A, 5), load(20), Spend(1)), first.state, 0.0).owed == 107
     assert passed((Start("array", 30, 100), Spend(1)), first.state, 0.0).owed == 0
     # Nothing but waits: it is not over yet.

@@ -199,9 +199,11 @@ def followed_group(place: GroupPlace, state: State) -> Passed:
         if key not in known:
             known[key] = body, passed(body, state, slows)
         mine = known[key][1]
-        if ending:
-            owed = owed + mine.cycles if mine.owed is None else owed + mine.owed if mine.owed else 0.0
-            ending = mine.owed is None
+        if ending and mine.owed is None:
+            # Nothing but waits so far.
+            owed += mine.cycles
+        elif ending:
+            owed, ending = owed + mine.owed if mine.owed else 0.0, False
         cycles, state = cycles + mine.cycles, mine.state
         for lane, spent in mine.busy.items():
             busy[lane] = busy.get(lane, 0.0) + spent
