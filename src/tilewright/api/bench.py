@@ -31,8 +31,8 @@ Progress = Callable[[str, int, int], None]
 Passage = tuple[int, MarkPlace]
 """When a core came to a mark."""
 
-SHARES = (0.15, 0.05, 4, 0.4, 0.1)
-"""What a program has of the cores' memory, as a share of the bytes of its middle layer: less makes more steps."""
+SHARES = (1, 1 / 16, 1 / 4, 1 / 64, 1 / 4)
+"""What a program has of the cores' memory: less makes more steps. Most layers of networks are done in few."""
 LEAST_BYTES = 1 << 11
 """Of memory, to begin with: where it is too little, there is twice as much."""
 ALONE = (False, False, True, False, False, False, False)
@@ -67,15 +67,14 @@ def quantiles(errors: Sequence[float]) -> dict[str, float]:
     return {name: round(float(value), 4) for name, value in found.items()}
 
 
-def _memories(platform: Target, layers: Sequence[SampledLayer], number: int) -> Iterator[dict[str, int]]:
-    """Sizes of the cores' memory to try, in turn: a share of what a layer has, then more."""
+def _memories(platform: Target, number: int) -> Iterator[dict[str, int]]:
+    """Sizes of the cores' memory to try, in turn: a share of it, then more."""
     name = platform.cores.memory
     whole = None if platform.whole else platform.memories[name].bytes
     if whole is None:
         yield {}
         return
-    needed = float(np.median([sum(kind.bytes for kind in layer.types.values()) for layer in layers]))
-    size = max(int(needed * SHARES[number % len(SHARES)]) // 4 * 4, LEAST_BYTES)
+    size = max(int(whole * SHARES[number % len(SHARES)]) // 4 * 4, LEAST_BYTES)
     while size < whole:
         yield {name: size}
         size *= 2
@@ -106,7 +105,7 @@ class Bench:
         cores = platform.cores
         others = tuple(name for name in platform.engines if name not in (cores.name, engine))
         buffers = 1 if engine else 0
-        for sizes in _memories(platform, layers, number):
+        for sizes in _memories(platform, number):
             machine = resize(platform, Sizes(sizes, cores=1 if ALONE[number % len(ALONE)] else 0, without=others))
             graph = run_pipeline(network(layers), machine, passes=LAST)
             try:

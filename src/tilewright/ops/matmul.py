@@ -15,12 +15,16 @@ from msgspec import Struct
 from tilewright.base.dtype import INT32, DType
 from tilewright.core.domain import Axis, Domain, at, dim, domain
 from tilewright.core.graph import Array, Attr, TensorType
-from tilewright.core.op import Body, Call, Operator, declare, example
+from tilewright.core.op import REGISTRY, Body, Call, Example, Operator, declare, example
 from tilewright.ops.limits import sum_of_products
 from tilewright.ops.rules import broadcast, number
+from tilewright.ops.sampling import USUAL, resized_by_domain
 
 WEIGHT_BITS: dict[str, Attr] = {"weight_low": -128, "weight_planes": 8}
 """Weights are `weight_low` and what so many bits add to it: engines that work bit by bit are faster with fewer."""
+
+ONE_ROW = {"M": (1, 1), "K": (8, 1024), "N": (4, 512)}
+"""Between which sizes products of one row are measured."""
 
 
 def accumulator(left: DType, right: DType) -> DType:
@@ -161,6 +165,12 @@ def _product_limit(call: Call, limits: Mapping[str, int]) -> int:
     return sum_of_products(call, {**limits, "A": limits["A"] + points["A"]}, "A", "B")
 
 
+def _sampled(spec: Example, random: np.random.Generator) -> Example:
+    """As often one row, as classifiers and single tokens have, as of all sizes."""
+    within = ONE_ROW if random.random() < USUAL else {}
+    return resized_by_domain(REGISTRY["MatMul"], spec, random, within)
+
+
 declare(
     Operator(
         "MatMul",
@@ -194,6 +204,7 @@ declare(
         _product_body,
         limit=_product_limit,
         any_length=True,
+        sample=_sampled,
     )
 )
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 LEAST_POINTS, MOST_POINTS = 1 << 10, 1 << 19
 """Of the loops of a call."""
 USUAL = 0.5
-"""The share of convolutions and pools that are like those of networks for small machines: whole blocks of channels,
-square windows, images as large behind them as before."""
+"""The share of convolutions, pools and products that are like those of networks for small machines: whole blocks of
+channels, square windows, images as large behind them as before; products of one row."""
 USUAL_BLOCK, USUAL_SIDE = 8, 4
 """What their channels are multiples of, and the sides of their images."""
 
