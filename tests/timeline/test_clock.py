@@ -100,7 +100,18 @@ def test_a_group_lasts_until_what_it_ends_with_is_over() -> None:
     assert passed((Start("array", 30, 100), Spend(1)), first.state, 0.0).owed == 0
     # Nothing but waits: it is not over yet.
     assert passed((Wait(A, 5),), first.state, 0.0).owed is None
-    assert passed((load(20),), START, 0.0).owed is None
+    assert passed((load(20),), START, 0.0).owed == 0
+
+
+def test_a_group_lasts_until_the_first_job_of_the_next_one_is_described() -> None:
+    job = Start("array", 10, 100, described=40)
+    assert passed((job,), START, 0.0).owed == 40
+    assert passed((load(20), job), START, 0.0).owed == 0
+    # There was time for some of that while it waited for the DMA.
+    first = passed((load(10), Wait(A, 5)), START, 0.0)
+    assert passed((job,), first.state, 0.0).owed == 40 - 5
+    ended = passed((Start("array", 10, 100), Await("array", True, 5, 7, ends=True)), START, 0.0)
+    assert passed((Wait(A, 5), job), ended.state, 0.0).owed == 5 + 40
 
 
 def test_jobs_are_described_before_the_waits_that_they_come_behind() -> None:

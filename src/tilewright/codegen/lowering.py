@@ -386,13 +386,12 @@ class Lowering(Struct, frozen=True, eq=False, dict=True):
 
     def _invoked_by_size(self, position: int) -> tuple[Statement, ...]:
         """The call with sizes that are known, if the last tile is smaller: most of a job then is, too."""
-        dims = self.members[-1].domain.dims
-        uneven = [number for number, loop in enumerate(self.group.loops) if dims[loop.dim] % loop.size]
-        if not uneven:
+        ragged = self.group.ragged_loop(self.members[-1].domain.dims)
+        if ragged is None:
             return self._invoked(position)
-        at, last = self.at[uneven[0]], self.group.loops[uneven[0]].count - 1
+        at, last = self.at[ragged], self.group.loops[ragged].count - 1
         assert isinstance(at, Expr)
-        before, behind = (replace(self, edge=(uneven[0], ends))._invoked(position) for ends in (False, True))
+        before, behind = (replace(self, edge=(ragged, ends))._invoked(position) for ends in (False, True))
         return If((Test(at, "<", last),), before), If((Test(at, "==", last),), behind)
 
     def _invoked(self, position: int) -> tuple[Statement, ...]:

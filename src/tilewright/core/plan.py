@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from types import MappingProxyType
 
 from msgspec import Struct, field
@@ -131,6 +132,18 @@ class Group(Struct, frozen=True):
         """Operands that the node of a group with nothing else and one step may await itself, computed by a kernel."""
         alone = len(self.works) == 1 and not self.works[0].split and all(loop.count == 1 for loop in self.loops)
         return frozenset(kernel.awaits) if kernel is not None and alone else frozenset()
+
+    def ragged_loop(self, dims: Mapping[str, int]) -> int | None:
+        """The first loop whose last tile is smaller; calls of engines beside the cores have code of their own for it."""
+        return next((number for number, loop in enumerate(self.loops) if dims[loop.dim] % loop.size), None)
+
+    def is_ragged(self, step: int, dims: Mapping[str, int]) -> bool:
+        """Whether a step is at the end of that loop."""
+        number = self.ragged_loop(dims)
+        if number is None:
+            return False
+        inner = prod(loop.count for loop in self.loops[number + 1 :])
+        return step // inner % self.loops[number].count == self.loops[number].count - 1
 
     def inlaid(self, work: NodeWork) -> frozenset[str]:
         """Operands of a node that lie within its result already when it is computed."""

@@ -161,20 +161,23 @@ class Clock(Struct):
     idle: float = 0.0
     """For how long the driver has done nothing but wait."""
     owed: float | None = None
-    """When the wait that the group before ends with is over, 0 where it is left to this one; None where there is none
-    that is over."""
+    """Cycles of what the group before ends with: its last wait, if that is not left to this one, and what describes the
+    first job of this one. None as long as nothing but transfers is awaited."""
     busy: dict[str, float] = field(default_factory=dict[str, float])
     moved: dict[str, int] = field(default_factory=dict[str, int])
 
     def run(self, body: Sequence[Statement], step: int = 0) -> None:
         """Does one thing after the other."""
         for statement in body:
-            ended = self.ended
+            ended, first = self.ended, self.owed is None and not isinstance(statement, Wait)
+            waited = ended is not None
             if ended is not None and not isinstance(statement, Wait):
                 self.ended = None
                 if not (isinstance(statement, Start) and statement.engine == ended.engine):
                     self._await(ended)
-                    self.owed, ended = self.now if self.owed is None else self.owed, None
+                    ended = None
+            if first:
+                self.owed = self.now if waited else 0.0
             match statement:
                 case Issue():
                     self._issue(statement, step)
@@ -186,11 +189,12 @@ class Clock(Struct):
                 case Work():
                     self._work(statement, step)
                 case Start():
-                    self._start(statement, step)
+                    described = self._start(statement, step)
+                    if first:
+                        self.owed = (self.owed or 0.0) + described
                     if ended is not None:
                         # That is done behind the start, in the group that it is for.
                         self._await(replace(ended, recent=False))
-                        self.owed = 0.0 if self.owed is None else self.owed
                 case Await(ends=True):
                     self.ended = statement
                 case Await():
@@ -233,14 +237,17 @@ class Clock(Struct):
         self.run(work.beside, step)
         self._wait(0.0, end)
 
-    def _start(self, job: Start, step: int) -> None:
+    def _start(self, job: Start, step: int) -> float:
+        """Starts a job; the cycles to describe it for which there was no time while the driver waited."""
         last, before = self.jobs.get(job.engine, (0.0, 0.0))
+        described = max(job.described - self.idle, 0.0)
         # An engine takes one job beside the one that it works on.
-        self.now = max(self.now + max(job.described - self.idle, 0.0), before) + job.issue
+        self.now = max(self.now + described, before) + job.issue
         self.idle = 0.0
         begin = max(self.now, self.free.get(job.engine, 0.0))
         self._busy(job.engine, begin, begin + job.cycles, job.cycles, step, job.label)
         self.jobs[job.engine] = (begin + job.cycles, last)
+        return described
 
     def _await(self, job: Await) -> None:
         last, before = self.jobs.get(job.engine, (-inf, -inf))

@@ -191,7 +191,7 @@ def followed_group(place: GroupPlace, state: State) -> Passed:
     """Follows a group: turns that begin alike end alike."""
     turns, slows = Turns(place), _slows(place)
     cycles, busy, moved = 0.0, dict[str, float](), dict[str, int]()
-    owed, ending = 0.0, state[5] is not None
+    owed, first = 0.0, True
     known: dict[tuple[int, State], tuple[Body, Passed]] = {}
     bodies = (turns.before, *(turns.body(t) for t in turns.turns), turns.behind)
     for body in bodies:
@@ -199,11 +199,11 @@ def followed_group(place: GroupPlace, state: State) -> Passed:
         if key not in known:
             known[key] = body, passed(body, state, slows)
         mine = known[key][1]
-        if ending and mine.owed is None:
-            # Nothing but waits so far.
-            owed += mine.cycles
-        elif ending:
-            owed, ending = owed + mine.owed if mine.owed else 0.0, False
+        if first and mine.owed is None:
+            # Nothing but waits so far, which join one that the group before ends with.
+            owed += mine.cycles if state[5] is not None else 0.0
+        elif first:
+            owed, first = owed + (mine.owed or 0.0), False
         cycles, state = cycles + mine.cycles, mine.state
         for lane, spent in mine.busy.items():
             busy[lane] = busy.get(lane, 0.0) + spent
