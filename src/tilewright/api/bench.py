@@ -33,6 +33,8 @@ Passage = tuple[int, MarkPlace]
 
 SHARES = (1, 1 / 16, 1 / 4, 1 / 64, 1 / 4)
 """What a program has of the cores' memory: less makes more steps. Most layers of networks are done in few."""
+STEPS_SHARES = (0.15, 0.05, 4, 0.4, 0.1)
+"""The same of programs for another engine, as a share of the bytes of its layer: the time between steps is looked for."""
 LEAST_BYTES = 1 << 11
 """Of memory, to begin with: where it is too little, there is twice as much."""
 ALONE = (False, False, True, False, False, False, False)
@@ -67,14 +69,18 @@ def quantiles(errors: Sequence[float]) -> dict[str, float]:
     return {name: round(float(value), 4) for name, value in found.items()}
 
 
-def _memories(platform: Target, number: int) -> Iterator[dict[str, int]]:
-    """Sizes of the cores' memory to try, in turn: a share of it, then more."""
+def _memories(platform: Target, number: int, layer: SampledLayer | None) -> Iterator[dict[str, int]]:
+    """Sizes of the cores' memory to try, in turn: a share of it, or of the bytes of a layer, then more."""
     name = platform.cores.memory
     whole = None if platform.whole else platform.memories[name].bytes
     if whole is None:
         yield {}
         return
-    size = max(int(whole * SHARES[number % len(SHARES)]) // 4 * 4, LEAST_BYTES)
+    if layer is None:
+        size = whole * SHARES[number % len(SHARES)]
+    else:
+        size = sum(kind.bytes for kind in layer.types.values()) * STEPS_SHARES[number % len(STEPS_SHARES)]
+    size = max(int(size) // 4 * 4, LEAST_BYTES)
     while size < whole:
         yield {name: size}
         size *= 2
@@ -105,7 +111,7 @@ class Bench:
         cores = platform.cores
         others = tuple(name for name in platform.engines if name not in (cores.name, engine))
         buffers = 1 if engine else 0
-        for sizes in _memories(platform, number):
+        for sizes in _memories(platform, number, layers[0] if engine else None):
             machine = resize(platform, Sizes(sizes, cores=1 if ALONE[number % len(ALONE)] else 0, without=others))
             graph = run_pipeline(network(layers), machine, passes=LAST)
             try:
