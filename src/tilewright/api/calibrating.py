@@ -24,7 +24,7 @@ from tilewright.api.calibrating_engines import measured_engine
 from tilewright.api.calibrating_nests import measured_nests
 from tilewright.api.calibrating_steps import measured_steps
 from tilewright.api.calibrating_times import measured_times
-from tilewright.api.sampled_layers import SampledLayer, draw_layers
+from tilewright.api.sampled_layers import SampledLayer, any_steps, draw_layers
 from tilewright.core.plan import Group, NodeWork
 from tilewright.errors import TilewrightError
 from tilewright.machine.calibration import COMPILER, ENGINE, NESTS, STEPS, TIMES, Calibration, write_calibrations
@@ -33,6 +33,7 @@ from tilewright.machine.staleness import key_of, stale, stale_engine, stale_nest
 from tilewright.machine.target import Target, load_platform, with_times
 from tilewright.machine.terms import weighted
 from tilewright.ops import load_folder
+from tilewright.ops.usual_steps import usual_steps
 from tilewright.price.terms import FIRST_CALL, Observation, group_terms, solved
 from tilewright.sim.marks import GroupProfile
 from tilewright.sim.qemu import qemu_of
@@ -45,6 +46,8 @@ TOGETHER = (1, 6, 1, 3)
 the same types of elements and steps behind them, so few layers in many programs show more of these."""
 TOGETHER_WHOLE = (1, 12, 4, 12)
 """The same where layers run on whole tensors, one behind the other, so that each is seen in one call."""
+ANY_STEPS = 6
+"""One program of so many has steps of any kind behind its layers, so that kernels and steps are told apart."""
 LEAST_PROGRAMS = 5
 """Fewer say nothing of layers that are not among them."""
 MOST_CYCLES = 1 << 23
@@ -262,7 +265,8 @@ def programs(platform: Target, kernel: Kernel, seed: int, progress: Progress = q
             # Predictions from few layers say little of others.
             most = MOST_CYCLES if len(found) >= LEAST_PROGRAMS else inf
             one, turn = tried[number % len(tried)], number // len(tried)
-            drawn = draw_layers(one, together[number % len(together)], random, platform.kernels, turn)
+            steps = usual_steps if (number + 1) % ANY_STEPS else any_steps
+            drawn = draw_layers(one, together[number % len(together)], random, platform.kernels, turn, steps)
             layers = _at_home(platform, drawn)
             machine = replace(platform, kernels=(one,), calibrations=MappingProxyType({}))
             ran = bench.run(machine, layers, number, most) if layers else None

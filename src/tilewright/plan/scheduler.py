@@ -85,9 +85,6 @@ def other_schedules(graph: Graph, platform: Target, options: PlanOptions) -> Ite
     plans = [(plan, network) for network in networks if (plan := _planned(network, options)) is not None]
     best, network = _side_by_side(min(plans, key=lambda each: _cycles(each[0])), options)
     found = [plan for plan, _ in plans if plan is not best]
-    nests = network.with_doubtful_nests
-    if nests is not None and (made := _planned(nests, options)) is not None:
-        found.append(made)
     shapes = _shapes(best)
     for _ in range(FURTHER):
         made = _planned(replace(network, avoided=shapes), options)
@@ -95,7 +92,12 @@ def other_schedules(graph: Graph, platform: Target, options: PlanOptions) -> Ite
             break
         found.append(made)
         shapes |= _shapes(made)
-    yield from sorted((plan for plan in found if _cycles(plan) <= (1 + DOUBT) * _cycles(best)), key=_cycles)
+    likely = [plan for plan in found if _cycles(plan) <= (1 + DOUBT) * _cycles(best)]
+    nests = network.with_doubtful_nests
+    # Predictions of nests are the ones most in doubt.
+    if nests is not None and (made := _planned(nests, options)) is not None:
+        likely.append(made)
+    yield from sorted(likely, key=_cycles)
 
 
 def _shapes(plan: Plan) -> frozenset[Shape]:
