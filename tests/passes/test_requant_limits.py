@@ -36,6 +36,17 @@ def test_columns_have_factors_of_their_own() -> None:
     assert graph.nodes[-1].attrs["x_limit"] == 128 * 101
 
 
+def test_factors_that_are_picked_are_no_larger_than_their_table() -> None:
+    """A row of a table of bytes, with a factor of its own."""
+    b = Builder()
+    table, factors = np.asarray([[5, -7], [100, 3]], np.int8), np.asarray([[900], [-4000]], np.int32)
+    index = b.input("index", "int32[3]")
+    rows, mul = (b.op("Gather", values, index, axis=0) for values in (table, factors))
+    graph = applied(b.graph(b.op("RequantShift", rows, mul, SCALE[1], div=64, n_levels=1 << 16)), requant_limits)
+    assert graph.nodes[-1].attrs["x_limit"] == 100
+    assert graph.nodes[-1].attrs["total_limit"] == 100 * 4000
+
+
 @pytest.mark.parametrize(("kind", "limit"), [("int8", 7 * 128 * 128), ("uint8", 7 * 255 * 255)])
 def test_products_of_activations(kind: str, limit: int) -> None:
     b = Builder()

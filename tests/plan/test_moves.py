@@ -14,11 +14,11 @@ from plan.tiled_plans import by_layer, crossing, fused, moving, schedule_of, sch
 from support import Golden
 from tilewright.core.actions import ORDER, MoveAction, Section, actions
 from tilewright.core.moves import Move, Point, Side
-from tilewright.core.plan import Group, Plan
+from tilewright.core.plan import Group, Plan, TileBuffer
 from tilewright.core.plan_text import print_plan
 from tilewright.machine.parts import Device
 from tilewright.plan import plan
-from tilewright.plan.points import points
+from tilewright.plan.points import Crossing, points
 from tilewright.timeline.parts import Facts
 
 
@@ -140,3 +140,21 @@ def test_results_are_stored_before_cores_copy_to_their_place(by_cores: bool) -> 
     moves, _ = points([total], [facts], (), {})
     store = next(move for move in moves if move.kind == "store")
     assert store.issue == (Point(0, "each", "after") if by_cores else Point(0, "each", "beside", 1))
+
+
+def test_constants_in_a_row_are_one_transfer() -> None:
+    """Those that nobody else loads, and whose end is where the next one begins behind the engine, too."""
+    names, sizes = ("a", "b", "c", "shared"), {"a": 32, "b": 16, "c": 8, "shared": 16}
+    offsets = {"b": 64, "a": 32, "c": 80, "shared": 88}
+    buffers = tuple(TileBuffer(name, offsets[name], sizes[name], 1) for name in names)
+    first, last = (Group((), (), mine, {}) for mine in ((TileBuffer("shared", 0, 16, 1),), buffers))
+    facts = [Facts(1, dict.fromkeys(range(len(g.buffers)), 0), {}, [0], frozenset(), [""]) for g in (first, last)]
+    early = {(1, buffer): Crossing(early=1) for buffer in range(len(names))}
+
+    def joining(constants: dict[str, int]) -> list[tuple[str, bool]]:
+        moves, _ = points([first, last], facts, (), early, constants=constants)
+        return [(buffers[move.buffer].tensor, move.joins) for move in moves if move.group == 1]
+
+    assert joining(sizes) == [("a", False), ("b", True), ("c", True), ("shared", False)]
+    assert not any(joins for _, joins in joining({}))
+    assert joining({**sizes, "b": 40})[1] == ("b", False)

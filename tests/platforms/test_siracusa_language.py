@@ -37,6 +37,19 @@ def test_norms_of_rows_without_a_middle() -> None:
     np.testing.assert_array_equal(ran.outputs[0], interpret(graph, [x])[0])
 
 
+def test_quotients_of_norms_that_are_integers_or_just_not() -> None:
+    """Elements that are all alike: what is divided is their weight times the deviation."""
+    b = Builder()
+    near = np.arange(-60, 61)[:, None] * (1 << 9) + np.arange(-1, 2)
+    graph = b.graph(
+        b.op("iRMSNorm", b.input("x", f"int16[18,{near.size}]"), near.reshape(-1).astype(np.int32), D=1 << 9)
+    )
+    alike = np.asarray([1, 2, 3, 7, 181, 4097, 32766, 32767, 32768])
+    x = np.repeat(np.concatenate([-alike, alike.clip(max=32767)])[:, None], near.size, axis=1).astype(np.int16)
+    ran = run_model(graph, Options(platform="siracusa"), inputs=[x])
+    np.testing.assert_array_equal(ran.outputs[0], interpret(graph, [x])[0])
+
+
 def test_weights_of_norms_that_are_large() -> None:
     b = Builder()
     assert_right(b.graph(b.op("iRMSNorm", b.input("x", "int16[2,9]"), np.full(9, 40000, np.int32), D=1 << 9)))
@@ -239,10 +252,11 @@ def test_requantised_columns(levels: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "weight_memory", "in_place"), [(1, 1 << 20, True), (1, 0, False), (300, 1 << 20, False)]
+    ("rows", "weight_memory", "in_place"),
+    [(1, 1 << 20, True), (24, 1 << 20, True), (1, 0, False), (300, 1 << 20, False)],
 )
 def test_rows_of_a_table_are_read_in_place(rows: int, weight_memory: int, in_place: bool) -> None:
-    """Where that is sooner than to load all of it."""
+    """Where that is sooner than to load all of it; each core reads its share."""
     b = Builder()
     table = random("int8", 500, 60)
     graph = b.graph(b.op("Gather", table, b.input("index", f"int32[{rows}]"), axis=0))
@@ -253,4 +267,4 @@ def test_rows_of_a_table_are_read_in_place(rows: int, weight_memory: int, in_pla
     assert ran.compiled.plan.schedule is not None
     assert bool(ran.compiled.plan.schedule.used["WMEM"]) == in_place
     assert ran.cycles is not None
-    assert (ran.cycles < 2000) == in_place
+    assert (ran.cycles < 4000) == in_place

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tilewright.codegen.channels import Channels
 from tilewright.codegen.early import described_early, queued_behind, started_first, transfers_first
+from tilewright.codegen.joined import joined, lay_out
 from tilewright.codegen.lowering import CORE, Lowering, index_name
 from tilewright.codegen.naming import with_names
 from tilewright.codegen.pieces import Pieces
@@ -39,11 +40,12 @@ def lowerings(plan: Plan, schedule: Schedule, pieces: Pieces, *, observed: bool 
 def lower_groups(plan: Plan, schedule: Schedule, pieces: Pieces, *, observed: bool = False) -> tuple[Routine, ...]:
     """What runs, in order."""
     groups = lowerings(plan, schedule, pieces, observed=observed)
+    lay_out(groups, schedule.moves)
     done = actions(len(groups), schedule.moves, schedule.runs)
     routines = [_Turns(groups, group, mine).routine() for group, mine in zip(groups, done, strict=True)]
     early = [name for name, engine in plan.platform.engines.items() if isinstance(engine, Device) and engine.early]
     ordered = transfers_first(with_roles(routines, plan.platform.engines[schedule.engine].memory))
-    return started_first(queued_behind(described_early(ordered, early), early))
+    return joined(started_first(queued_behind(described_early(ordered, early), early)))
 
 
 class _Turns(Struct, frozen=True):

@@ -11,11 +11,10 @@ from msgspec.structs import replace
 
 from tilewright.codegen.pack import pack
 from tilewright.core.graph import Array, State
-from tilewright.core.plan import Place, Plan
+from tilewright.core.plan import CONSTANT_ALIGNMENT, Place, Plan
 from tilewright.core.program import CFunction, Constant
 from tilewright.machine.kernel import Kernel, Number
 
-ALIGNMENT = 16
 UNLIMITED = re.compile(r"(?<=\bclamped = )tw_within\(")
 """Where a step does not limit its result, because it is known to need no limits."""
 
@@ -45,7 +44,7 @@ class ConstantPool:
         raw = np.ascontiguousarray(array)
         key = (section, str(raw.dtype), raw.shape, sha256(raw.tobytes()).digest())
         if key not in self._constants:
-            offset = -(-self._ends.get(section, 0) // ALIGNMENT) * ALIGNMENT
+            offset = -(-self._ends.get(section, 0) // CONSTANT_ALIGNMENT) * CONSTANT_ALIGNMENT
             self._ends[section] = offset + max(raw.nbytes, 1)
             self._constants[key] = Constant(tensor, offset, raw, [*self._ends].index(section))
         return self._constants[key].place

@@ -44,6 +44,8 @@ class Move(Struct, frozen=True):
     """Where what was stored from a slot is awaited, as it is written again."""
     behind: tuple[int, ...] = ()
     """Buffers of results with bytes of what it loads: what is stored from there is awaited before."""
+    joins: bool = False
+    """Whether it is part of the transfer of the move before it: constants that lie in a row on both sides."""
 
 
 class Run(Struct, frozen=True):

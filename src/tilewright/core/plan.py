@@ -14,6 +14,9 @@ from tilewright.core.tiles import TileLoop
 from tilewright.machine.kernel import Kernel
 from tilewright.machine.target import Target
 
+CONSTANT_ALIGNMENT = 16
+"""Of constants in their memory."""
+
 
 class Place(Struct, frozen=True):
     """Where a tensor lives: bytes of a memory, of an input or output of the network, or among the constants.

@@ -67,6 +67,10 @@ class Member(Struct, frozen=True):
     def output(self) -> Use:
         return next(use for use in self.uses if use.writes)
 
+    def in_part(self, key: str) -> bool:
+        """Whether of an operand it touches those rows alone."""
+        return self.partial and not self.open.isdisjoint(self.domain.relevant(key))
+
 
 def member(graph: Graph, node: Node, kernel: Kernel | None) -> Member:
     """A node seen by memory."""

@@ -6,6 +6,7 @@ that no memory around the tensor is read.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -57,6 +58,12 @@ def _gather_body(call: Call) -> Body:
     )
 
 
+def _picked(call: Call, given: Mapping[str, int]) -> int:
+    """The largest magnitude of what is picked."""
+    del call
+    return given["data"]
+
+
 declare(
     Operator(
         "Gather",
@@ -75,6 +82,7 @@ declare(
         "move",
         _gather_body,
         picks=frozenset(["data"]),
+        limit=_picked,
     )
 )
 
@@ -132,6 +140,7 @@ declare(
         "move",
         _elements_body,
         picks=frozenset(["data"]),
+        limit=_picked,
     )
 )
 
@@ -198,5 +207,6 @@ declare(
         "move",
         _nd_body,
         picks=frozenset(["data"]),
+        limit=_picked,
     )
 )

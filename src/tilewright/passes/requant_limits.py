@@ -67,17 +67,21 @@ class Magnitudes:
     def told(self, node: Node) -> Node:
         limit = max(1, self.of(node.inputs[0]))
         given = node.attrs.get("x_limit") or 0
-        total = self._total(node)
+        total = self._total(node, limit)
         found = {"total_limit": total} if total else {}
         if limit < (given if isinstance(given, int) and given else _most(self._graph.types[node.inputs[0]])):
             found["x_limit"] = limit
         return replace(node, attrs=MappingProxyType({**node.attrs, **found})) if found else node
 
-    def _total(self, node: Node) -> int:
-        """The largest |x * mul| + |add|, where it is known of each column by itself; else 0."""
+    def _total(self, node: Node, limit: int) -> int:
+        """The largest |x * mul| + |add|, where more is known of it than of each operand that is a constant; else 0."""
         columns, call = self._columns.get(node.inputs[0]), call_node(self._graph, node)
         mul, add = call.known("mul"), call.known("add")
-        if columns is None or mul is None or add is None or not columns.size:
+        if mul is None or add is None:
+            x, *most = (_most(self._graph.types[name]) for name in node.inputs)
+            total = limit * self.of(node.inputs[1]) + self.of(node.inputs[2])
+            return max(1, total) if total < x * most[0] + most[1] else 0
+        if columns is None or not columns.size:
             return 0
         wide = [np.abs(broadcastable(call, name, array)) for name, array in (("mul", mul), ("add", add))]
         return max(1, int((columns * wide[0] + wide[1]).max()))

@@ -112,12 +112,12 @@ def _direct(network: Network, room: int) -> tuple[frozenset[str], dict[str, int]
 
 
 def _picked(network: Network, mine: Member, use: Use) -> bool:
-    """Whether the cores read a few elements of an operand in place sooner than a DMA brings all of it."""
+    """Whether the cores, each its share, read a few elements of an operand in place sooner than a DMA brings all."""
     platform, cores = network.platform, network.engine
     way = platform.link(platform.home, cores.memory)
     if not isinstance(cores, Cores) or platform.in_place not in cores.reaches or way is None:
         return False
-    taken = prod(mine.domain.dims.values()) * _reading(platform, platform.in_place)
+    taken = -(-prod(mine.domain.dims.values()) // cores.count) * _reading(platform, platform.in_place)
     return use.key in REGISTRY[mine.node.op].picks and taken < use.type.bytes / way.bytes_per_cycle
 
 

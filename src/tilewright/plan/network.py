@@ -127,8 +127,13 @@ class Network(Struct, frozen=True, dict=True):
             return self.prices.costs(self.graph, self.platform, self.choices, group, source)
 
         parts = parts_of(self.graph, groups, sources, costs)
-        moves, runs = points(groups, [part.costs.facts for part in parts], stages, crossings, overlaps)
+        moves, runs = points(groups, [part.costs.facts for part in parts], stages, crossings, overlaps, self._constants)
         return replay(self.graph, self.platform, self.choices, parts, stages, moves, runs, self.prices.followed)
+
+    @cached_property
+    def _constants(self) -> Mapping[str, int]:
+        """Bytes of constants."""
+        return {name: self.graph.types[name].bytes for name in self.graph.constants}
 
     @cached_property
     def lives(self) -> Mapping[str, Life]:

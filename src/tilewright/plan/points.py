@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from types import MappingProxyType
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.core.moves import Move, Point, Run, Tiles
-from tilewright.core.plan import Group, Stage, TileBuffer
+from tilewright.core.plan import CONSTANT_ALIGNMENT, Group, Stage, TileBuffer
 from tilewright.timeline.parts import Facts
 
 
@@ -49,12 +52,35 @@ def points(
     stages: Sequence[Stage],
     crossings: Crossings,
     overlaps: Overlaps = MappingProxyType({}),
+    constants: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[tuple[Move, ...], tuple[Run, ...]]:
-    """All moves and runs of some groups, one behind the other."""
+    """All moves and runs of some groups, one behind the other; `constants` are bytes of all constants."""
     found = [_Points(number, groups, facts, crossings, overlaps) for number in range(len(groups))]
     moves = [found[stage.start].stage(number, stage) for number, stage in enumerate(stages)]
     moves += [move for mine in found for move in mine.moves()]
-    return tuple(moves), tuple(run for mine in found for run in mine.runs())
+    return tuple(_joined(groups, moves, constants)), tuple(run for mine in found for run in mine.runs())
+
+
+def _joined(groups: Sequence[Group], moves: Sequence[Move], constants: Mapping[str, int]) -> Iterator[Move]:
+    """The same moves. Loads that are started together, and awaited together, come as they lie in memory; of neighbours
+    among them that no other load brings, later ones join the first, as constants are laid out in this order."""
+    loads = Counter(groups[move.group].buffers[move.buffer].tensor for move in moves if move.kind == "load")
+
+    def whole(buffer: TileBuffer) -> bool:
+        size = constants.get(buffer.tensor)
+        alone = buffer.slots == 1 and loads[buffer.tensor] == 1
+        return alone and not buffer.pack and buffer.within < 0 and buffer.bytes == size
+
+    for (kind, group, tiles, *_), each in groupby(moves, lambda m: (m.kind, m.group, m.tiles, m.issue, m.wait)):
+        if kind != "load" or tiles != "first":
+            yield from each
+            continue
+        end = -1
+        for move in sorted(each, key=lambda move: groups[group].buffers[move.buffer].offset):
+            mine = groups[group].buffers[move.buffer]
+            joins = whole(mine) and mine.offset == end
+            yield replace(move, joins=joins) if joins else move
+            end = mine.end if whole(mine) and not mine.bytes % CONSTANT_ALIGNMENT else -1
 
 
 class _Points(Struct, frozen=True):
@@ -87,8 +113,10 @@ class _Points(Struct, frozen=True):
 
     def moves(self) -> Iterator[Move]:
         # What a node awaits itself would be in the way of what it begins with.
-        for buffer in sorted(self._mine.reads, key=self._mine.awaits.__contains__):
-            yield from self._loads(buffer)
+        reads = sorted(self._mine.reads, key=self._mine.awaits.__contains__)
+        loads = [move for buffer in reads for move in self._loads(buffer)]
+        for points in dict.fromkeys((move.tiles, move.issue, move.wait) for move in loads):
+            yield from (move for move in loads if (move.tiles, move.issue, move.wait) == points)
         for buffer in self._mine.stores:
             yield from self._stores(buffer)
 

@@ -189,7 +189,10 @@ class _Prefetch(Struct):
             or tensor in {mine.output.tensor for mine in members[:-1]}
             or not self._alone(group, index)
             or any(
-                mine.partial and index in work.buffers.values() for work, mine in zip(group.works, members, strict=True)
+                mine.in_part(key)
+                for work, mine in zip(group.works, members, strict=True)
+                for key, buffer in work.buffers.items()
+                if buffer == index
             )
         ):
             return False

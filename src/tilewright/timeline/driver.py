@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Literal
 
+from tilewright.core.moves import Move, Point
 from tilewright.core.plan import Stage
 from tilewright.machine.parts import Device
 from tilewright.machine.target import Target
@@ -31,12 +32,15 @@ class Driver:
         self._entered = False
         self._far_ran = set[FarCode]()
         self._far_now = set[tuple[FarCode, bool]]()
+        self._awaited: tuple[int, Point, Point] | None = None
+        """The channel that was awaited last, among those of loads before a group."""
         self.fresh = False
         """Whether some code was cold since the turn began."""
 
     def enter(self) -> None:
         """Begins a turn."""
         self.fresh = self._entered = False
+        self._awaited = None
         self._far_now.clear()
 
     def _cold(self, code: Code) -> bool:
@@ -63,8 +67,19 @@ class Driver:
         before, behind = (costs.get(name, 0.0) if cold else 0.0 for name in ("cold wait", "cold wake"))
         return exact(wait + before), exact(self._far_wake if far else wake + behind)
 
+    def arrived(self, move: Move) -> Statement:
+        """Waits for what was loaded before its group. All that was started with it has one channel; of transfers by way
+        of a memory in between each has to be sent on."""
+        channel, shared = (move.group, move.buffer, 0), (move.group, move.issue, move.wait)
+        near = self._place.parts[move.group].costs.flows[move.buffer].flow.far is None
+        again = near and shared == self._awaited
+        found = Wait(channel, 0.0) if again else self.wait(channel, "early arrived")
+        self._awaited = shared
+        return found
+
     def wait(self, channel: Channel, where: str) -> Statement:
         """Waits for the transfers of a channel."""
+        self._awaited = None
         number, buffer, _ = channel
         far = number < 0 or self._place.parts[number].costs.flows[buffer].flow.far is not None
         return Wait(channel, *self._waiting((where, number, buffer), far=far))
@@ -104,8 +119,18 @@ class Driver:
         described = exact(max(code - engine.go, 0.0)) if early and single else 0.0
         return Start(engine.name, exact(code) - described, exact(cycles - start), label, described)
 
-    def move(self, part: CostedGroup, buffer: int, step: int, ahead: int, where: str, *, beside: bool) -> Statement:
-        """Starts a transfer, beside cores at work or not."""
+    def move(
+        self,
+        part: CostedGroup,
+        buffer: int,
+        step: int,
+        ahead: int,
+        where: str,
+        *,
+        beside: bool,
+        joins: bool = False,
+    ) -> Statement:
+        """Starts a transfer, beside cores at work or not; what joins the one before takes the DMA alone some time."""
         moves, at, mine = part.costs.flows[buffer], part.costs.classes[step], part.buffer(buffer)
         issue, far, store = moves.issue[at], moves.flow.far, moves.flow.store
         label = Label("store" if store else "load", mine.tensor, ahead, moves.slots[step], int(moves.bytes[at]))
@@ -113,6 +138,9 @@ class Driver:
             code = moves.dma.cold if self._cold(("copied", 0, 0)) else 0.0
             return Work(exact(moves.alone[at] + code), (), label)
         place, channel = (where, part.number, buffer), (part.number, buffer, moves.slots[step])
+        if far is None and joins:
+            cycles = moves.cycles[at] if beside else moves.alone[at]
+            return Issue(channel, moves.lane, 0.0, exact(cycles - moves.dma.setup), label=label)
         if far is None:
             cold = self._cold(place)
             code = "further transfer" if self._entered else "first transfer"

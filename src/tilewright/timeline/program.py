@@ -113,9 +113,9 @@ class Turns:
             case "arrived":
                 return [self._driver.sent_on(part, b, step)] if part.costs.flows[b].due[step] else []
             case "prefetch":
-                return [self._driver.move(part, b, 0, 0, "early", beside=True)]
+                return [self._driver.move(part, b, 0, 0, "early", beside=True, joins=move.joins)]
             case "prefetched":
-                return [self._driver.wait((number, b, 0), "early arrived")]
+                return [self._driver.arrived(move)]
             case "store":
                 return self._store(action, step)
             case "reuse":

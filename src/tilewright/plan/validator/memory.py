@@ -483,7 +483,7 @@ def _of(stage: Stage, use: Use) -> bool:
 
 def _all_of_it(opened: Opened, index: int) -> bool:
     """Whether a buffer holds the whole tensor at every step; what rows are appended to is not loaded for it."""
-    if any(opened.members[position].partial for position, _ in opened.users[index]):
+    if any(opened.members[position].in_part(use.key) for position, use in opened.users[index]):
         return False
     wanted = whole(opened.users[index][0][1].type.shape)
     boxes = zip(opened.blocks[index], wanted, strict=True)

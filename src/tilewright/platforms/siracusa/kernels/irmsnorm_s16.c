@@ -60,48 +60,94 @@ static inline int32_t irmsnorm_s16_root(uint32_t n) {
     return (int32_t)(root + ((root + 1) * (root + 1) <= n));
 }
 
-/* Division by d of values up to 2^30: value * m / 2^(31 + k) with 2^k >= d and m = 2^(31 + k) / d, rounded up to the next
- * integer, is right or, below zero, one too low. Then a shift to the right, and limits. */
-TW_INLINE U irmsnorm_s16_value(int32_t x, int32_t weight, uint32_t m, int k, int shift, int32_t top) {
-    const int32_t twice = 2 * x * weight;
-    int32_t quotient;
-    __asm__("mulhsu %0, %1, %2" : "=r"(quotient) : "r"(twice), "r"(m));
-    quotient >>= k;
-    __asm__(".insn r 0x5B, 2, 0x20, %0, %1, %2\n" /* p.addNr */
-            ".insn r 0x33, 5, 0x0A, %0, %0, %3"   /* p.clipr */
-            : "+r"(quotient)
-            : "r"((uint32_t)twice >> 31), "r"(shift), "r"(top));
+/* What is done with the products of a row: a division by d that rounds towards zero, a shift to the right, and limits. */
+struct irmsnorm_s16_by {
+    int shift, top;
+    /* Bytes: nothing beyond the limits is divided, so that numbers fit a float's digits. With `less`, d - 1, added to what
+     * is below zero the shift may come first, and then whatever is rounded goes down. `half` of the inverse is added, too:
+     * no quotient is nearer to an integer than that, and those of floats are nearer to them. */
+    int32_t less, limit;
+    float inverse, half;
+    /* Others: value * m / 2^(31 + k) with 2^k >= d and m = 2^(31 + k) / d, rounded up to the next integer, is right or,
+     * below zero, one too low. */
+    uint32_t m;
+    int k;
+};
+
+static inline struct irmsnorm_s16_by irmsnorm_s16_by(int32_t d, int shift, int top) {
+    struct irmsnorm_s16_by by = {.shift = shift, .top = top};
+    if (sizeof(U) == 1) {
+        by.less = d - 1;
+        by.limit = (top + 1) * d - 1;
+        by.inverse = 1.0f / (float)d;
+        by.half = 0.5f * by.inverse;
+        return by;
+    }
+    by.k = d > 1 ? tw_highest_bit((uint32_t)d - 1) + 1 : 0;
+    /* 2^(31 + k) / d in two steps */
+    uint32_t high = (UINT32_C(1) << 31) / (uint32_t)d;
+    TW_KEEP(high);
+    const uint32_t rest = (UINT32_C(1) << 31) - high * (uint32_t)d;
+    by.m = (high << by.k) + (rest << by.k) / (uint32_t)d + 1;
+    return by;
+}
+
+TW_INLINE U irmsnorm_s16_value(int32_t x, int32_t weight, const struct irmsnorm_s16_by *by) {
     const int32_t most = (int32_t)(UINT32_MAX >> (33 - 8 * sizeof(U)));
+    int32_t quotient;
+    if (sizeof(U) == 1) {
+        const int32_t product = x * weight, shifted = (product + (product >> 31 & by->less)) >> by->shift,
+                      held = tw_max(tw_min(shifted, by->limit), -by->limit - 1);
+        __asm__("fcvt.w.s %0, %1, rdn" : "=r"(quotient) : "f"(__builtin_fmaf((float)held, by->inverse, by->half)));
+    } else {
+        const int32_t twice = 2 * x * weight;
+        __asm__("mulhsu %0, %1, %2" : "=r"(quotient) : "r"(twice), "r"(by->m));
+        quotient >>= by->k;
+        __asm__(".insn r 0x5B, 2, 0x20, %0, %1, %2\n" /* p.addNr */
+                ".insn r 0x33, 5, 0x0A, %0, %0, %3"   /* p.clipr */
+                : "+r"(quotient)
+                : "r"((uint32_t)twice >> 31), "r"(by->shift), "r"(by->top));
+    }
     if (quotient < -most - 1 || quotient > most) /* else it is converted once more */
         __builtin_unreachable();
     return (U)quotient;
 }
 
-/* The same for two of four bytes that follow each other, in registers that the instructions name. Nothing is doubled: k is
- * one less, and was not 0. */
-#define IRMSNORM_S16_TWO(first, second)                                                                                \
-    TW_NEXT_WORD(first, "%[w]")                                                                                        \
-    ".insn i 0x0B, 1, t4, 2(%[x])\n" TW_NEXT_WORD(                                                                     \
-        second, "%[w]") ".insn i 0x0B, 1, t5, 2(%[x])\n" /* p.lh */                                                    \
-                        "mul " first ", " first ", t4\nmul " second ", " second ", t5\n"                               \
-                        "mulhsu t4, " first ", %[m]\nmulhsu t5, " second ", %[m]\n"                                    \
-                        "srli t6, " first ", 31\nsra " first ", t4, %[k]\n"                                            \
-                        ".insn r 0x5B, 2, 0x20, " first ", t6, %[shift]\n"                                             \
-                        "srli t6, " second ", 31\nsra " second ", t5, %[k]\n"                                          \
-                        ".insn r 0x5B, 2, 0x20, " second ", t6, %[shift]\n"                                            \
-                        ".insn r 0x33, 5, 0x0A, " first ", " first ", %[top]\n"                                        \
-                        ".insn r 0x33, 5, 0x0A, " second ", " second ", %[top]\n"
+/* The same for two of four bytes that follow each other, up to the conversion; p.lh, p.addNr, p.clipr. */
+#define IRMSNORM_S16_LOAD(to, other) TW_NEXT_WORD(to, "%[w]") ".insn i 0x0B, 1, " other ", 2(%[x])\n"
+#define IRMSNORM_S16_PRODUCT(to, other) "mul " to ", " to ", " other "\n"
+#define IRMSNORM_S16_SIGN(to, other) "srai " other ", " to ", 31\n"
+#define IRMSNORM_S16_LESS(other) "and " other ", " other ", %[less]\n"
+#define IRMSNORM_S16_SHIFT(to, other) ".insn r 0x5B, 2, 0x20, " to ", " other ", %[shift]\n"
+#define IRMSNORM_S16_HELD(to) ".insn r 0x33, 5, 0x0A, " to ", " to ", %[limit]\n"
+#define IRMSNORM_S16_REAL(real, to) "fcvt.s.w " real ", " to "\n"
+#define IRMSNORM_S16_QUOTIENT(real) "fmadd.s " real ", " real ", %[inverse], %[half]\n"
+#define IRMSNORM_S16_DOWN(to, real) "fcvt.w.s " to ", " real ", rdn\n"
 
-/* Some fours of results of 8 bits: pv.packlo.b, pv.packhi.b, p.sw. */
-TW_INLINE void irmsnorm_s16_bytes(const int16_t *x, const int32_t *w, void *y, int fours, uint32_t m, int k, int shift,
-                                  int32_t top) {
-    __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[fours]", "70") IRMSNORM_S16_TWO("t0", "t1")
-                         IRMSNORM_S16_TWO("t2", "t3") ".insn r 0x57, 1, 0x70, t4, t1, t0\n"
-                                                      ".insn r 0x57, 1, 0x6C, t4, t3, t2\n"
-                                                      ".insn s 0x2B, 2, t4, 4(%[y])\n.option pop\n"
-                     : [x] "+r"(x), [w] "+r"(w), [y] "+r"(y)
-                     : [fours] "r"(fours), [m] "r"(m), [k] "r"(k), [shift] "r"(shift), [top] "r"(top)
-                     : "t0", "t1", "t2", "t3", "t4", "t5", "t6", "memory");
+/* Some fours of results of 8 bits: pv.packlo.b, pv.packhi.b, p.sw. Operations of the floating-point unit are apart where
+ * they can be, as another core may use it. */
+TW_INLINE void irmsnorm_s16_bytes(const int16_t *x, const int32_t *w, void *y, int fours,
+                                  const struct irmsnorm_s16_by *by) {
+    __asm__ volatile(
+        ".option push\n.option norvc\n" TW_REPEAT("%[fours]", "86") IRMSNORM_S16_LOAD("t0", "t4") IRMSNORM_S16_LOAD(
+            "t1", "t5") IRMSNORM_S16_PRODUCT("t0", "t4") IRMSNORM_S16_PRODUCT("t1", "t5") IRMSNORM_S16_SIGN("t0", "t4")
+            IRMSNORM_S16_SIGN("t1", "t5") IRMSNORM_S16_LESS("t4") IRMSNORM_S16_LESS("t5") IRMSNORM_S16_SHIFT("t0", "t4")
+                IRMSNORM_S16_SHIFT("t1", "t5") IRMSNORM_S16_HELD("t0") IRMSNORM_S16_HELD("t1") IRMSNORM_S16_LOAD(
+                    "t2", "t4") IRMSNORM_S16_REAL("ft0", "t0") IRMSNORM_S16_LOAD("t3", "t5")
+                    IRMSNORM_S16_REAL("ft1", "t1") IRMSNORM_S16_PRODUCT("t2", "t4") IRMSNORM_S16_QUOTIENT("ft0")
+                        IRMSNORM_S16_PRODUCT("t3", "t5") IRMSNORM_S16_QUOTIENT("ft1") IRMSNORM_S16_SIGN(
+                            "t2", "t4") IRMSNORM_S16_SIGN("t3", "t5") IRMSNORM_S16_LESS("t4") IRMSNORM_S16_LESS("t5")
+                            IRMSNORM_S16_SHIFT("t2", "t4") IRMSNORM_S16_SHIFT("t3", "t5") IRMSNORM_S16_HELD("t2")
+                                IRMSNORM_S16_HELD("t3") IRMSNORM_S16_REAL("ft2", "t2") IRMSNORM_S16_DOWN("t0", "ft0")
+                                    IRMSNORM_S16_REAL("ft3", "t3") IRMSNORM_S16_DOWN("t1", "ft1")
+                                        IRMSNORM_S16_QUOTIENT("ft2") IRMSNORM_S16_QUOTIENT(
+                                            "ft3") ".insn r 0x57, 1, 0x70, t4, t1, t0\n" IRMSNORM_S16_DOWN("t2", "ft2")
+                                            IRMSNORM_S16_DOWN("t3", "ft3") ".insn r 0x57, 1, 0x6C, t4, t3, t2\n"
+                                                                           ".insn s 0x2B, 2, t4, 4(%[y])\n.option pop\n"
+        : [x] "+r"(x), [w] "+r"(w), [y] "+r"(y)
+        : [fours] "r"(fours), [less] "r"(by->less), [shift] "r"(by->shift), [limit] "r"(by->limit),
+          [inverse] "f"(by->inverse), [half] "f"(by->half)
+        : "t0", "t1", "t2", "t3", "t4", "t5", "ft0", "ft1", "ft2", "ft3", "memory");
 }
 
 /* Sums of squares of the cores for a row, and for the next: who is there has read those of the row before. */
@@ -133,25 +179,19 @@ static void irmsnorm_s16(const int16_t *x, const int32_t *weight, U *y, int OUTE
         const int16_t *const row = x + outer * AXIS;
         const uint64_t squares = irmsnorm_s16_all(irmsnorm_s16_squares(row + from, end - from), outer, mine, parts);
         const int32_t deviation = irmsnorm_s16_root(irmsnorm_s16_mean(squares, (uint32_t)AXIS) + 1);
-        const int k = deviation > 1 ? tw_highest_bit((uint32_t)deviation - 1) + 1 : 0;
-        /* 2^(31 + k) / d in two steps */
-        uint32_t high = (UINT32_C(1) << 31) / (uint32_t)deviation;
-        TW_KEEP(high);
-        const uint32_t rest = (UINT32_C(1) << 31) - high * (uint32_t)deviation;
-        const uint32_t m = (high << k) + (rest << k) / (uint32_t)deviation + 1;
+        const struct irmsnorm_s16_by by = irmsnorm_s16_by(deviation, shift, top);
         const int16_t *a = row + from;
         const int32_t *w = weight + from;
         int i = from, at = outer * AXIS + from;
-        if (sizeof(U) == 1 && STORE_STEPS == 0 && k > 0 && end - from >= 4) {
+        if (sizeof(U) == 1 && STORE_STEPS == 0 && end - from >= 4) {
             const int fours = (end - from) >> 2;
-            irmsnorm_s16_bytes(a, w, y + at, fours, m, k - 1, shift, top);
+            irmsnorm_s16_bytes(a, w, y + at, fours, &by);
             i += 4 * fours, at += 4 * fours, a += 4 * fours, w += 4 * fours;
         }
         for (; i + 4 <= end; i += 4, at += 4, a += 4, w += 4)
-            STORE_4(&e, y, irmsnorm_s16_value(a[0], w[0], m, k, shift, top),
-                    irmsnorm_s16_value(a[1], w[1], m, k, shift, top), irmsnorm_s16_value(a[2], w[2], m, k, shift, top),
-                    irmsnorm_s16_value(a[3], w[3], m, k, shift, top), at, i);
+            STORE_4(&e, y, irmsnorm_s16_value(a[0], w[0], &by), irmsnorm_s16_value(a[1], w[1], &by),
+                    irmsnorm_s16_value(a[2], w[2], &by), irmsnorm_s16_value(a[3], w[3], &by), at, i);
         for (; i < end; i++)
-            STORE_1(&e, y, irmsnorm_s16_value(*a++, *w++, m, k, shift, top), at++, i);
+            STORE_1(&e, y, irmsnorm_s16_value(*a++, *w++, &by), at++, i);
     }
 }
