@@ -40,11 +40,15 @@ static inline struct tw_soft_sum tw_soft_start(uint32_t start) {
                       : (struct tw_soft_sum){0, -0x10000};
 }
 
-/* Adds x * w: x is a significand of 27 bits with its bits of sign and exponent, w not special. */
-TW_INLINE struct tw_soft_sum tw_soft_add(struct tw_soft_sum sum, uint32_t x, int32_t x_exponent, uint32_t signs,
-                                         uint32_t w) {
-    const uint32_t product = (uint32_t)((uint64_t)x * (w << 8 | TW_SIGN) >> 32);
-    int32_t exponent = x_exponent + (int32_t)tw_exponent(w), down = sum.exponent - exponent;
+/* The product of two significands, the first of which has 27 bits. */
+TW_INLINE uint32_t tw_soft_product(uint32_t x, uint32_t w) {
+    return (uint32_t)((uint64_t)x * (w << 8 | TW_SIGN) >> 32);
+}
+
+/* Adds a product with its exponent, and the sign in the first bit of `signs`. */
+TW_INLINE struct tw_soft_sum tw_soft_add(struct tw_soft_sum sum, uint32_t product, uint32_t exponents, uint32_t signs) {
+    const int32_t exponent = (int32_t)exponents;
+    int32_t down = sum.exponent - exponent;
     if (TW_RARELY((uint32_t)down > 31)) {
         if (down < 0) {
             sum.value >>= down < -31 ? 31 : -down;
@@ -54,7 +58,7 @@ TW_INLINE struct tw_soft_sum tw_soft_add(struct tw_soft_sum sum, uint32_t x, int
             down = 31;
         }
     }
-    const int32_t sign = (int32_t)(signs ^ w) >> 31;
+    const int32_t sign = (int32_t)signs >> 31;
     sum.value += ((int32_t)(product >> down) ^ sign) - sign;
     return sum;
 }
@@ -80,13 +84,14 @@ TW_INLINE int tw_soft_run(const struct tw_soft_runs *runs, const float *x, const
                     return 0;
                 continue;
             }
-            const uint32_t factor = (signs << 8 | TW_SIGN) >> 5;
-            if (!TW_RARELY(tw_is_special(tw_exponent(u))))
-                a = tw_soft_add(a, factor, (int32_t)p, signs, u);
+            const uint32_t factor = (signs << 8 | TW_SIGN) >> 5, q = tw_exponent(u), r = tw_exponent(v);
+            const uint32_t first = tw_soft_product(factor, u), second = tw_soft_product(factor, v);
+            if (!TW_RARELY(tw_is_special(q)))
+                a = tw_soft_add(a, first, p + q, signs ^ u);
             else if (u << 1)
                 return 0;
-            if (!TW_RARELY(tw_is_special(tw_exponent(v))))
-                b = tw_soft_add(b, factor, (int32_t)p, signs, v);
+            if (!TW_RARELY(tw_is_special(r)))
+                b = tw_soft_add(b, second, p + r, signs ^ v);
             else if (v << 1)
                 return 0;
         }
