@@ -107,6 +107,13 @@ CONVOLUTIONS = {
         Conv((1, 3, 3, 64), 20, (1, 1), (1, 0, 0, 1), dtype="int16", zero=3, bias=True),
         Conv((1, 1, 1, 2), 4, (1, 1), dtype="int16"),
     ),
+    "conv2d_pool_copied_s16": (
+        Conv((1, 16, 16, 3), 16, (3, 3), (1, 1, 1, 1), strides=(2, 2), dtype="int16", zero=-900, bias=True),
+        Conv((1, 25, 5, 1), 10, (10, 4), (4, 1, 5, 2), strides=(2, 2), dtype="int16", zero=4),
+        Conv((2, 7, 6, 5), 7, (3, 3), (1, 1, 1, 1), dilations=(2, 1), dtype="int16", zero=11, bias=True),
+        Conv((1, 4, 5, 6), 12, (3, 3), (1, 1, 0, 2), dtype="int16", group=2, zero=32767, bias=True),
+        Conv((1, 1, 1, 7), 1, (1, 1), dtype="int16"),
+    ),
     "depthwise_pool_s16": (
         Conv((1, 16, 18, 8), 8, (3, 3), (1, 1, 1, 1), dtype="int16", group=8, zero=-32768, bias=True),
         Conv((2, 9, 37, 4), 4, (3, 3), (1, 1, 1, 1), strides=(2, 2), dtype="int16", group=4, zero=900),

@@ -3,6 +3,7 @@
 #ifndef TILEWRIGHT_RUNS_H
 #define TILEWRIGHT_RUNS_H
 
+#include "tilewright_core.h"
 #include "tilewright_pool.h"
 
 /* The blocks of a core. The four of a tile have some that lie far apart: their words are in different groups. */
