@@ -7,6 +7,7 @@ import pytest
 
 from passes.build import Builder
 from tilewright.api import Options, run_model
+from tilewright.codegen.build import STRICT
 from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret
 from tilewright.machine.target import Sizes
@@ -22,7 +23,8 @@ EDGES = np.array(
 
 
 def ran(graph: Graph, fed: list[Array], *kernels: str, l1: int = 24_000, cores: int = 8) -> list[Array]:
-    result = run_model(graph, Options(platform="snitch-ita", sizes=Sizes({"L1": l1}, cores=cores)), inputs=fed)
+    options = Options(platform="snitch-ita", sizes=Sizes({"L1": l1}, cores=cores))
+    result = run_model(graph, options, inputs=fed, flags=STRICT)
     used = {choice.kernel.function for choice in result.compiled.plan.choices if choice.kernel is not None}
     assert used.issuperset(kernels), used
     return list(result.outputs)

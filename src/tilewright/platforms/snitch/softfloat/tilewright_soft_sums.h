@@ -65,7 +65,7 @@ TW_INLINE struct tw_soft_sum tw_soft_add(struct tw_soft_sum sum, uint32_t produc
 
 /* So that there is room for further products. */
 TW_INLINE struct tw_soft_sum tw_soft_room(struct tw_soft_sum sum) {
-    const int full = ((uint32_t)sum.value ^ (uint32_t)sum.value << 1) >> 31;
+    const int full = (int)(((uint32_t)sum.value ^ (uint32_t)sum.value << 1) >> 31);
     return (struct tw_soft_sum){sum.value >> full, sum.exponent + full};
 }
 
