@@ -13,12 +13,12 @@ from tilewright.machine.target import load_platform, platform_names
 
 PLATFORMS = [load_platform(name) for name in platform_names()]
 PARTLY = {
-    "snitch-ita": """attention attention_f32 averagepool_f32 conv2d_f32 conv2d_s8 cumprod_int cumsum_int
-        depthwise_f32 depthwise_s8 iattention ilayernorm ilayernorm_wide irmsnorm irmsnorm_wide irotary
+    "snitch-ita": """attention attention_f32 averagepool_f32 conv2d_f32 conv2d_s8 conv2d_soft_f32 cumprod_int
+        cumsum_int depthwise_f32 depthwise_s8 iattention ilayernorm ilayernorm_wide irmsnorm irmsnorm_wide irotary
         isoftmax isoftmax_wide ita_attention ita_heads ita_linear ita_max ita_partial_max ita_softmax
-        layer_normalization layernorm_f32 layernorm_s8 matmul_f32 matmul_packed_f32 matmul_packed_s8 matmul_s8
-        maxpool rmsnorm_f32 softmax_f32 softmax_f64 softmax_inner_f32 softmax_s8 sumpool_s8 topk
-        transpose_runs"""
+        layer_normalization layernorm_f32 layernorm_s8 matmul_f32 matmul_packed_f32 matmul_packed_s8
+        matmul_s8 matmul_soft_f32 maxpool rmsnorm_f32 softmax_f32 softmax_f64 softmax_inner_f32 softmax_s8
+        sumpool_s8 topk transpose_runs"""
 }
 """Platforms on which only loop nests and these kernels were measured, as floats take long without an FPU: others
 count terms. What is measured may only become more."""

@@ -98,6 +98,29 @@ CONVOLUTIONS = {
         Conv((1, 5, 20, 4), 4, (2, 4), (1, 3, 0, 3), dilations=(1, 2), group=4, zero=-9),
         Conv((1, 3, 3, 8), 8, (3, 1), group=8, bias=True),
     ),
+    "conv2d_pool_s16": (
+        Conv((1, 16, 16, 8), 16, (3, 3), (1, 1, 1, 1), dtype="int16"),
+        Conv((1, 9, 7, 6), 6, (3, 3), (1, 1, 1, 1), strides=(2, 2), zero=-700, dtype="int16", bias=True),
+        Conv((2, 5, 3, 10), 9, (3, 2), (2, 1, 0, 1), zero=-32768, dtype="int16"),
+        Conv((1, 8, 13, 2), 12, (2, 2), dilations=(2, 2), dtype="int16", zero=5),
+        Conv((1, 5, 5, 8), 8, (3, 3), (2, 2, 2, 2), dtype="int16", group=2, zero=19),
+        Conv((1, 3, 3, 64), 20, (1, 1), (1, 0, 0, 1), dtype="int16", zero=3, bias=True),
+        Conv((1, 1, 1, 2), 4, (1, 1), dtype="int16"),
+    ),
+    "conv2d_pool_copied_s16": (
+        Conv((1, 16, 16, 3), 16, (3, 3), (1, 1, 1, 1), strides=(2, 2), dtype="int16", zero=-900, bias=True),
+        Conv((1, 25, 5, 1), 10, (10, 4), (4, 1, 5, 2), strides=(2, 2), dtype="int16", zero=4),
+        Conv((2, 7, 6, 5), 7, (3, 3), (1, 1, 1, 1), dilations=(2, 1), dtype="int16", zero=11, bias=True),
+        Conv((1, 4, 5, 6), 12, (3, 3), (1, 1, 0, 2), dtype="int16", group=2, zero=32767, bias=True),
+        Conv((1, 1, 1, 7), 1, (1, 1), dtype="int16"),
+    ),
+    "depthwise_pool_s16": (
+        Conv((1, 16, 18, 8), 8, (3, 3), (1, 1, 1, 1), dtype="int16", group=8, zero=-32768, bias=True),
+        Conv((2, 9, 37, 4), 4, (3, 3), (1, 1, 1, 1), strides=(2, 2), dtype="int16", group=4, zero=900),
+        Conv((1, 9, 8, 12), 12, (4, 3), (3, 1, 3, 1), strides=(2, 1), dtype="int16", group=12),
+        Conv((1, 5, 20, 4), 4, (2, 4), (1, 3, 0, 3), dilations=(1, 2), dtype="int16", group=4, zero=-9),
+        Conv((1, 7, 5, 8), 8, (5, 1), (2, 0, 2, 0), dtype="int16", group=8, bias=True),
+    ),
 }
 
 
@@ -105,13 +128,14 @@ CONVOLUTIONS = {
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("platform", ["mempool", "mempool-16"])
 @pytest.mark.parametrize("kernel", CONVOLUTIONS)
-def test_convolutions_of_bytes(kernel: str, platform: str, scaled: bool) -> None:
+def test_convolutions(kernel: str, platform: str, scaled: bool) -> None:
     """What lies outside of an image is its zero point; sums are shifted, or scaled by channel."""
     b = Builder()
     outputs: list[str] = []
     for number, conv in enumerate(CONVOLUTIONS[kernel]):
         x = b.input(f"x{number}", f"{conv.dtype}[{','.join(map(str, conv.shape))}]")
-        constants = [random(conv.filters, conv.shape[-1] // conv.group, *conv.window)]
+        kind = "int16" if conv.dtype == "int16" else "int8"
+        constants = [random(conv.filters, conv.shape[-1] // conv.group, *conv.window, kind=kind)]
         if conv.bias:
             constants.append(np.arange(conv.filters, dtype=np.int32) * 3000 - 9000)
         result = b.op(
@@ -159,8 +183,9 @@ def kernels_used(graph: Graph, platform: str, fed: Sequence[Array] = ()) -> set[
     return {choice.kernel.function for choice in ran.compiled.plan.choices if choice.kernel is not None}
 
 
-def random(*shape: int, seed: int = 0) -> Array:
-    return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
+def random(*shape: int, seed: int = 0, kind: str = "int8") -> Array:
+    limits = np.iinfo(kind)
+    return np.random.default_rng(seed).integers(limits.min, limits.max + 1, shape).astype(kind)
 
 
 def requantised(b: Builder, x: str) -> str:

@@ -126,6 +126,20 @@ def test_convolutions(kind: str) -> None:
     assert_right(b.graph(*outputs), "conv2d_pairs_f32" if kind == "float32" else "conv2d_halves_s8")
 
 
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_convolutions_of_many_products(kind: str) -> None:
+    """Sums of a filter's row go beyond what floats are exact for, and of a tap, too."""
+    b = Builder()
+    outputs: list[str] = []
+    for number, (shape, window, pads) in enumerate(
+        [("1,4,3,200", (2, 3), (0, 1, 1, 1)), ("1,2,3,1030", (1, 1), (0,) * 4)]
+    ):
+        x = b.input(f"x{number}", f"{kind}[{shape}]")
+        w = random("int8", 9, int(shape.split(",")[-1]), *window, seed=number)
+        outputs.append(requantised(b, b.op("Conv", x, w, channels_last=1, kernel_shape=window, pads=pads)))
+    assert_right(b.graph(*outputs), "conv2d_halves_s8", l1=120_000, cores=1)
+
+
 def test_depthwise_convolutions() -> None:
     b = Builder()
     outputs: list[str] = []

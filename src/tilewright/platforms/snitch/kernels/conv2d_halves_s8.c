@@ -2,10 +2,11 @@
 op: Conv
 types: {X: T, W: int8, B: int32, Y: int32}
 T: [int8, uint8]
-when: {channels_last: "== 1", C: "C * KW <= 512 and C > 1"}
+when: {channels_last: "== 1", C: "> 1"}
 pack: {W: "G,F,C,KH,KW -> G,F/8,KH,KW,C/4,F%8,C%4"}
 epilogue: row
 strided: [X, Y]
+accumulate: [C]
 scratch: "8*((((OH-1)*strides_0+(KH-1)*dilations_0+1)*((OW-1)*strides_1+(KW-1)*dilations_1+1)*G+KH*KW*8)*((C+3)//4)+((OW-1)*strides_1+(KW-1)*dilations_1+1)*G*((C+3)//4))"
 # Bytes become numbers of 16 bits: an image with its edges once, eight channels of the filter before they are multiplied.
 cycles:
@@ -44,8 +45,8 @@ static void conv2d_halves_s8(const T *X, const int8_t *W, const int32_t *B, void
     const int width = (OW - 1) * strides_1 + (KW - 1) * dilations_1 + 1, row_quads = width * pixel_quads;
     const int first = tw_max(0, pads_1), last = tw_min(width, X_n2 + pads_1);
     const int whole = C % 4 == 0 && X_s2 == G * C && ((uintptr_t)X | (uintptr_t)X_s1 | (uintptr_t)X_s0) % 4 == 0;
-    /* Rows of the filter whose sums are exact. */
-    const int most = tw_max(1, (is_signed ? TW_QUADS_OF_SIGNED : TW_QUADS_OF_UNSIGNED) / (KW * quads));
+    /* Rows of the filter whose sums are exact, or, where one has more products, those of a tap. */
+    const int exact = is_signed ? TW_QUADS_OF_SIGNED : TW_QUADS_OF_UNSIGNED, most = exact / (KW * quads);
     const int column = dilations_1 * pixel_quads * 8, inner = (quads - 1) * 8;
     uint64_t *const image = scratch, *const filter = image + height * row_quads;
     uint32_t *const words = (uint32_t *)(void *)(filter + KH * KW * 8 * quads);
@@ -84,16 +85,26 @@ static void conv2d_halves_s8(const T *X, const int8_t *W, const int32_t *B, void
                     for (int ow = 0; ow < OW; ow++) {
                         int32_t out[16];
                         tw_halves_begin(B, channel, count, out);
-                        for (int kh = 0; kh < KH; kh += most) {
+                        const uint64_t *const x =
+                            image + oh * strides_0 * row_quads + ow * strides_1 * pixel_quads + g * quads;
+                        for (int kh = 0; most && kh < KH; kh += most) {
                             const int rows = tw_min(most, KH - kh), taps = rows * KW * quads;
-                            const uint64_t *const x = image + (oh * strides_0 + kh * dilations_0) * row_quads +
-                                                      ow * strides_1 * pixel_quads + g * quads;
                             TW_STREAM_LOOP(0, 2, rows, dilations_0 * row_quads * 8 - (KW - 1) * column - inner);
                             TW_STREAM_LOOP(1, 0, taps * 8, 8);
-                            TW_STREAM_READ(0, 3, x);
+                            TW_STREAM_READ(0, 3, x + kh * dilations_0 * row_quads);
                             TW_STREAM_READ(1, 1, filter + kh * KW * quads * 8);
                             tw_halves_dots(taps, out);
                         }
+                        for (int tap = 0; !most && tap < KH * KW; tap++)
+                            for (int q = 0; q < quads; q += exact) {
+                                const int part = tw_min(exact, quads - q), kh = tap / KW, kw = tap % KW;
+                                TW_STREAM_LOOP(0, 0, part, 8);
+                                TW_STREAM_LOOP(1, 0, part * 8, 8);
+                                TW_STREAM_READ(0, 1,
+                                               x + kh * dilations_0 * row_quads + kw * dilations_1 * pixel_quads + q);
+                                TW_STREAM_READ(1, 1, filter + (tap * quads + q) * 8);
+                                tw_halves_dots(part, out);
+                            }
                         STORE(epilogue, Y, out, n * Y_s0 + oh * Y_s1 + ow * Y_s2 + channel, 0, channel, 1, count);
                     }
             }
