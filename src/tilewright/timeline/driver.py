@@ -17,7 +17,7 @@ from tilewright.timeline.clock import Await, Channel, Issue, Label, Start, State
 from tilewright.timeline.parts import CostedGroup, GroupPlace
 
 Code = tuple[str, int, int] | tuple[str, int, int, bool]
-"""Where in the code of a group: what is done there, for which group and buffer or node, and whether for ragged tiles."""
+"""Where in the code of a group: what is done there, for which group and buffer or node, maybe for ragged tiles."""
 FarCode = Literal["start", "end", "passing"]
 """Of a transfer by way of a memory in between: to ask for it, to see that it is done and send it on, and to send a
 store on before that."""
