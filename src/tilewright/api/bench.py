@@ -34,7 +34,7 @@ Passage = tuple[int, MarkPlace]
 SHARES = (1, 1 / 16, 1 / 4, 1 / 64, 1 / 4)
 """What a program has of the cores' memory: less makes more steps. Most layers of networks are done in few."""
 STEPS_SHARES = (0.15, 0.05, 4, 0.4, 0.1)
-"""The same of programs for another engine, as a share of the bytes of its layer: the time between steps is looked for."""
+"""The same of programs for another engine, as a share of the bytes of its layer: the time between steps is wanted."""
 LEAST_BYTES = 1 << 11
 """Of memory, to begin with: where it is too little, there is twice as much."""
 ALONE = (False, False, True, False, False, False, False)

@@ -137,7 +137,7 @@ class Group(Struct, frozen=True):
         return frozenset(kernel.awaits) if kernel is not None and alone else frozenset()
 
     def ragged_loop(self, dims: Mapping[str, int]) -> int | None:
-        """The first loop whose last tile is smaller; calls of engines beside the cores have code of their own for it."""
+        """The first loop whose last tile is smaller; starts of jobs have code of their own for that one."""
         return next((number for number, loop in enumerate(self.loops) if dims[loop.dim] % loop.size), None)
 
     def is_ragged(self, step: int, dims: Mapping[str, int]) -> bool:
