@@ -8,6 +8,7 @@ an earlier one where that is too short for it; what it stores last is awaited wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -31,8 +32,15 @@ LATEST = 8
 """Groups beside which a store may run."""
 EARLIEST = 16
 """Groups beside which a load may run."""
+Way = Literal["apart", "in order", "quiet"]
+"""Loads begin as late as there is time for them, or none behind one for a later group, or none beside groups that load
+turn by turn, which may come to wait behind others."""
+WAYS: tuple[Way, ...] = ("apart", "in order", "quiet")
 SHARE = 0.6
 """Of the cycles of a group, which are a prediction, in which loads of later ones are expected to run."""
+LESS = (0.5, 0.4)
+"""Other shares: with less, loads begin earlier and depend less on predictions. The least is taken of those with which
+no more cycles are predicted."""
 
 
 def prefetch(draft: PlanDraft) -> PlanDraft:
@@ -107,22 +115,31 @@ class _Prefetch(Struct):
         code = kept_code(graph, self.platform, choices, self.groups, [False] * len(self.groups))
         # Groups whose code earlier ones have run are shorter than alone.
         working = self._working([price.cost.cycles - sum(k.nodes) for price, k in zip(prices, code, strict=True)])
+        loads = [price.loads for price in prices]
+        best, way = min(
+            ((self._spread_by(SHARE, way, working, loads)._completed(working), way) for way in WAYS),
+            key=lambda found: found[0].cycles,
+        )
+        for share in LESS:
+            other = self._spread_by(share, way, working, loads)._completed(working)
+            best = other if other.cycles <= best.cycles else best
+        return best
+
+    def _spread_by(self, share: float, way: Way, working: Sequence[float], loads: Sequence[float]) -> _Prefetch:
+        """The same with loads that begin earlier, beside groups in which they have a share of the cycles."""
         free = [
-            0.0 if number in self.draft.overlaps else SHARE * taken - price.loads
-            for number, (price, taken) in enumerate(zip(prices, working, strict=True))
+            0.0 if number in self.draft.overlaps else share * taken - mine
+            for number, (taken, mine) in enumerate(zip(working, loads, strict=True))
         ]
-        # Or not beside groups that load turn by turn, which may come to wait behind others.
-        quiet = [
-            min(time, 0.0) if g.loops and p.loads else time
-            for g, p, time in zip(self.groups, prices, free, strict=True)
-        ]
-        alone = self._copy()
-        alone._spread(quiet)
-        self._spread(free)
-        other = self._copy()
-        other._in_order(free)
-        ways = [self, *([other] if other != self else []), *([alone] if alone != self else [])]
-        return min((way._completed(working) for way in ways), key=lambda way: way.cycles)
+        made = self._copy()
+        if way == "quiet":
+            pairs = zip(free, self.groups, loads, strict=True)
+            made._spread([min(time, 0.0) if group.loops and mine else time for time, group, mine in pairs])
+            return made
+        made._spread(free)
+        if way == "in order":
+            made._in_order(free)
+        return made
 
     def _working(self, cycles: Sequence[float]) -> list[float]:
         """What groups take. One that another engine computes beside later groups takes no time of its own; the last of
