@@ -84,6 +84,15 @@ def test_totals_of_weights_that_are_powers_of_two_or_nothing(table: list[int]) -
     assert_right(attention(2, 4, 9, 8, np.asarray(table, np.uint8)), "iattention_fours_s8")
 
 
+def test_the_position_stays_in_l1() -> None:
+    """Rows are appended to two caches in each layer, where the position is that which rotations have."""
+    model = tiny()
+    graph = integer_graph(quantised(model, watched(model, own_texts(model))))
+    text = compile_model(graph, Options(platform="siracusa")).files["network.c"].decode()
+    loads = [line for line in text.splitlines() if "tw_dma_start(" in line and "inputs[1]" in line]
+    assert 0 < len(loads) < 2 * model.sizes.layers
+
+
 def test_rows_of_the_cache_begin_at_words() -> None:
     """Values of a channel are as many as there are tokens; the next channel begins where words do."""
     model = tiny()

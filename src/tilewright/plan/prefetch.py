@@ -205,17 +205,11 @@ class _Prefetch(Struct):
             or (group.ahead and not group.queued)
             or tensor in {mine.output.tensor for mine in members[:-1]}
             or not self._alone(group, index)
-            or any(
-                mine.in_part(key)
-                for work, mine in zip(group.works, members, strict=True)
-                for key, buffer in work.buffers.items()
-                if buffer == index
-            )
         ):
             return False
         first = self._steps(number)[0].regions
         whole = all(
-            (part.start, part.stop) == (0, extent)
+            (part.start, part.stop) == (0, extent) and not mine.in_part(use.key)
             for position, (work, mine) in enumerate(zip(group.works, members, strict=True))
             for use in mine.uses
             if work.buffers.get(use.key) == index
