@@ -50,7 +50,7 @@ def _product(size: int) -> Graph:
 
 
 def test_a_loop_nest_is_taken_where_it_is_faster_than_all_kernels() -> None:
-    small, large = _product(4), _product(64)
+    small, large = _product(3), _product(64)
     siracusa, generic = load_platform("siracusa"), load_platform("generic")
     nest = select(small, small.nodes[0], siracusa)
     assert nest.kernel is None
@@ -61,7 +61,7 @@ def test_a_loop_nest_is_taken_where_it_is_faster_than_all_kernels() -> None:
 
 
 def test_a_loop_nest_has_to_win_by_more_than_predictions_are_off() -> None:
-    small, siracusa = _product(4), load_platform("siracusa")
+    small, siracusa = _product(3), load_platform("siracusa")
     nests = siracusa.calibrations[NESTS]
     unsure = replace(nests, held_out=MappingProxyType({**nests.held_out, "p90": 1000.0}))
     machine = replace(siracusa, calibrations=MappingProxyType({**siracusa.calibrations, NESTS: unsure}))
