@@ -22,7 +22,7 @@ cycles:
   call: 1
 --- */
 #include "tilewright_kernel.h"
-#include "tilewright_runs.h"
+#include "tilewright_list.h"
 #include "tilewright_scale.h"
 
 #ifndef TW_GENERATED
