@@ -116,10 +116,9 @@ class _Prefetch(Struct):
         # Groups whose code earlier ones have run are shorter than alone.
         working = self._working([price.cost.cycles - sum(k.nodes) for price, k in zip(prices, code, strict=True)])
         loads = [price.loads for price in prices]
-        best, way = min(
-            ((self._spread_by(SHARE, way, working, loads)._completed(working), way) for way in WAYS),
-            key=lambda found: found[0].cycles,
-        )
+        made = [self._spread_by(SHARE, way, working, loads)._completed(working) for way in WAYS]
+        best = min(made, key=lambda timeline: timeline.cycles)
+        way = WAYS[made.index(best)]
         for share in LESS:
             other = self._spread_by(share, way, working, loads)._completed(working)
             best = other if other.cycles <= best.cycles else best

@@ -20,13 +20,24 @@ cycles:
   behind: (unless(SCALES * BYTES) * BLOCKS + SCALES * BYTES * SETS * ragged_fours(F)) * N * OH * OW / max(FOURS, some(KW)) * FUSED
   call: 1
 --- */
-#include "tilewright_copied.h"
 #include "tilewright_kernel.h"
+#include "tilewright_runs.h"
 #include "tilewright_scale.h"
 
 #ifndef TW_GENERATED
 typedef int8_t T;
 #endif
+
+/* Loads lie ahead of stores, as bytes of other groups come after five cycles. */
+TW_INLINE char *copied(char *to, const char *from, int bytes) {
+    for (; bytes >= 4; bytes -= 4, to += 4, from += 4) {
+        const char a = from[0], b = from[1], c = from[2], d = from[3];
+        to[0] = a, to[1] = b, to[2] = c, to[3] = d;
+    }
+    for (; bytes > 0; bytes--)
+        *to++ = *from++;
+    return to;
+}
 
 TW_INLINE void results(const int32_t *sum, const struct tw_pool_pixels *pixels, void *Y, int channel, int channels,
                        const struct Epilogue *epilogue) {
@@ -53,10 +64,10 @@ static void conv2d_pool_bytes_s8(const T *X, const int8_t *W, const int32_t *B, 
                                  int dilations_0, int dilations_1, int x_zero_point, int PART, int PARTS, void *scratch,
                                  const struct Epilogue *epilogue) {
     const struct tw_pool_image image = TW_POOL_IMAGE;
-    const struct tw_pool_taps taps = TW_POOL_TAPS(1);
+    const int together = KW == 1 || (dilations_1 == 1 && X_s2 == C);
     const int deep = (F + 3) >> 2, words = (KH * KW * C + 3) >> 2;
     const struct tw_pool_share mine = tw_pool_share(tw_pool_fours(&image) * G * deep, PART, PARTS);
-    int8_t *const windows = scratch;
+    char *const windows = scratch;
     for (int i = 1; i <= 4; i++) /* behind each window the weights are zero; the bytes just have to be there */
         ((int32_t *)scratch)[i * words - 1] = 0;
     for (int block = mine.begin, done; block < mine.end; block += done) {
@@ -65,10 +76,28 @@ static void conv2d_pool_bytes_s8(const T *X, const int8_t *W, const int32_t *B, 
         struct tw_pool_run runs[3];
         tw_pool_find(&image, at / G, &pixels);
         done = tw_min(deep - from, mine.end - block);
-        for (int i = 0; i < pixels.count; i++)
-            tw_pool_copied_bytes(&taps, &pixels, i, (const int8_t *)(X + g * C), (int8_t)x_zero_point,
-                                 windows + 4 * i * words);
-        tw_pool_run_of(windows, words, &pixels, (at + from) % words, runs);
+        for (int i = 0; i < pixels.count; i++) {
+            const int wide = together && pixels.col[i] >= 0 && pixels.col[i] + KW <= X_n2 ? KW : 1;
+            const T *const x = X + g * C + pixels.from[i];
+            char *to = windows + 4 * i * words;
+            for (int kh = 0; kh < KH; kh++) {
+                const int down = kh * dilations_0, row = pixels.row[i] + down, inside = row >= 0 && row < X_n1;
+                for (int kw = 0; kw < KW; kw += wide) {
+                    const int right = kw * dilations_1, col = pixels.col[i] + right;
+                    if (inside && col >= 0 && col < X_n2) {
+                        to = copied(to, (const char *)(x + down * X_s1 + right * X_s2), wide * C);
+                    } else {
+                        for (int j = 0; j < wide * C; j++)
+                            *to++ = (char)x_zero_point;
+                    }
+                }
+            }
+        }
+        for (int i = 0; i < 4; i++)
+            runs->a[i] = windows + 4 * tw_min(i, pixels.count - 1) * words;
+        runs->b = 0;
+        runs->bytes = words * 16;
+        tw_pool_turn(runs, 1, (at + from) % words * 16);
         for (int i = 0; i < done; i++) {
             const int f = from + (i + at) % done, channel = g * F + 4 * f, channels = tw_min(F - 4 * f, 4);
             int32_t sums[16], panel[4];

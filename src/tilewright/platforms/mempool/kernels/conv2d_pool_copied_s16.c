@@ -17,8 +17,32 @@ cycles:
   behind: BLOCKS * FUSED
   call: 1
 --- */
-#include "tilewright_copied.h"
 #include "tilewright_kernel.h"
+#include "tilewright_list.h"
+
+/* The window of one of four pixels: rows of the filter at once where all taps lie inside, side by side. Loads lie ahead of
+ * stores, as words of other groups come after five cycles. */
+TW_INLINE void copied(const struct tw_pool_taps *taps, const struct tw_pool_pixels *pixels, int pixel, const int16_t *X,
+                      int16_t zero, int16_t *to) {
+    const int together = taps->KW == 1 || (taps->dilations_1 == 1 && taps->X_s2 == taps->C);
+    const int first = pixels->col[pixel], inside = first >= 0 && first + taps->KW <= taps->X_n2;
+    const int wide = together && inside ? taps->KW : 1;
+    for (int kh = 0; kh < taps->KH; kh++) {
+        const int down = kh * taps->dilations_0, row = pixels->row[pixel] + down;
+        for (int kw = 0; kw < taps->KW; kw += wide) {
+            const int right = kw * taps->dilations_1, col = first + right;
+            const int there = row >= 0 && row < taps->X_n1 && col >= 0 && col < taps->X_n2;
+            const int16_t *from = X + pixels->from[pixel] + down * taps->X_s1 + right * taps->X_s2;
+            int left = wide * taps->C;
+            for (; there && left >= 4; left -= 4, to += 4, from += 4) {
+                const int16_t a = from[0], b = from[1], c = from[2], d = from[3];
+                to[0] = a, to[1] = b, to[2] = c, to[3] = d;
+            }
+            for (; left > 0; left--)
+                *to++ = there ? *from++ : zero;
+        }
+    }
+}
 
 static void conv2d_pool_copied_s16(const int16_t *X, const int16_t *W, const int32_t *B, void *Y, int N, int G, int F,
                                    int OH, int OW, int C, int KH, int KW, int X_n1, int X_n2, int X_s0, int X_s1,
@@ -40,12 +64,17 @@ static void conv2d_pool_copied_s16(const int16_t *X, const int16_t *W, const int
         tw_pool_find(&image, at / G, &pixels);
         done = tw_min(deep - from, mine.end - block);
         for (int i = 0; i < pixels.count; i++)
-            tw_pool_copied_halves(&taps, &pixels, i, X + g * C, (int16_t)x_zero_point, windows + 2 * i * words);
-        tw_pool_run_of(windows, words, &pixels, (at + from) % words, runs);
+            copied(&taps, &pixels, i, X + g * C, (int16_t)x_zero_point, windows + 2 * i * words);
+        for (int i = 0; i < 4; i++)
+            runs->a[i] = windows + 2 * tw_min(i, pixels.count - 1) * words;
+        runs->b = 0;
+        runs->bytes = words * 16;
+        tw_pool_turn(runs, 1, (at + from) % words * 16);
         for (int i = 0; i < done; i++) {
             const int f = from + (i + at) % done, channel = g * F + 4 * f, channels = tw_min(F - 4 * f, 4);
             int32_t sums[16], panel[4];
-            tw_pool_runs_s16(sums, runs, tw_pool_first(B, channel, channels, panel), W + (g * deep + f) * words * 8);
+            tw_pool_runs_s16(sums, runs, tw_pool_first(B, channel, channels, panel),
+                             (const int8_t *)(W + (g * deep + f) * words * 8));
             const int32_t *sum = sums;
             for (int j = 0; j < pixels.count; j++, sum += 4) {
                 if (channels == 4)

@@ -19,7 +19,7 @@ cycles:
   call: 1
 --- */
 #include "tilewright_kernel.h"
-#include "tilewright_runs.h"
+#include "tilewright_list.h"
 
 static void conv2d_pool_s16(const int16_t *X, const int16_t *W, const int32_t *B, void *Y, int N, int G, int F, int OH,
                             int OW, int C, int KH, int KW, int X_n1, int X_n2, int X_s0, int X_s1, int X_s2, int Y_s0,
@@ -45,7 +45,8 @@ static void conv2d_pool_s16(const int16_t *X, const int16_t *W, const int32_t *B
         for (int i = 0; i < done; i++) {
             const int f = from + (i + at) % done, channel = g * F + 4 * f, channels = tw_min(F - 4 * f, 4);
             int32_t sums[16], panel[4];
-            tw_pool_runs_s16(sums, runs, tw_pool_first(B, channel, channels, panel), W + (g * deep + f) * length);
+            tw_pool_runs_s16(sums, runs, tw_pool_first(B, channel, channels, panel),
+                             (const int8_t *)(W + (g * deep + f) * length));
             const int32_t *sum = sums;
             for (int j = 0; j < pixels.count; j++, sum += 4) {
                 if (channels == 4)

@@ -54,12 +54,14 @@ static void conv2d_pool_s8(const T *X, const int8_t *W, const int32_t *B, void *
                            int dilations_1, int x_zero_point, int PART, int PARTS, void *scratch,
                            const struct Epilogue *epilogue) {
     const struct tw_pool_image image = TW_POOL_IMAGE;
-    const struct tw_pool_taps taps = TW_POOL_TAPS(1);
+    const int together = KW == 1 || (dilations_1 == 1 && X_s2 == C);
     const int deep = (F + 3) >> 2, length = 4 * KH * KW * C;
     const struct tw_pool_share mine = tw_pool_share(tw_pool_fours(&image) * G * deep, PART, PARTS);
+    const int below = (OH - 1) * strides_0 - pads_0 + (KH - 1) * dilations_0 - X_n1;
+    const int beside = (OW - 1) * strides_1 - pads_1 + (KW - 1) * dilations_1 - X_n2;
     struct tw_pool_run *const runs = scratch;
     uint32_t *const outside = (uint32_t *)(void *)(runs + KH * KW + 2);
-    if (tw_pool_over(&image, &taps))
+    if (pads_0 > 0 || pads_1 > 0 || below >= 0 || beside >= 0)
         for (int i = 0; i < KW * C >> 2; i++)
             outside[i] = (uint32_t)(x_zero_point & 0xFF) * 0x01010101u;
     for (int block = mine.begin, done; block < mine.end; block += done) {
@@ -67,7 +69,31 @@ static void conv2d_pool_s8(const T *X, const int8_t *W, const int32_t *B, void *
         struct tw_pool_pixels pixels;
         tw_pool_find(&image, at / G, &pixels);
         done = tw_min(deep - from, mine.end - block);
-        tw_pool_list(&taps, &pixels, (const char *)(X + g * C), outside, at + from, runs);
+        int least = pixels.col[0], most = least;
+        for (int i = 1; i < 4; i++)
+            least = tw_min(least, pixels.col[i]), most = tw_max(most, pixels.col[i]);
+        /* Taps of a row are one run where all of them lie inside, side by side. Cores that read the same words begin at
+         * different ones, and with different channels. */
+        const int wide = together && least >= 0 && most + (KW - 1) * dilations_1 < X_n2 ? KW : 1;
+        const int parts = KH * KW / wide, bytes = 4 * wide * C;
+        const int start = (at + from) % (length >> 4) << 4, turned = start / bytes;
+        struct tw_pool_run *run = runs + (turned ? parts - turned : 0);
+        for (int kh = 0, b = 0; kh < KH; kh++) {
+            for (int kw = 0; kw < KW; kw += wide, b += bytes) {
+                const int down = kh * dilations_0, right = kw * dilations_1;
+                const T *const x = X + g * C + down * X_s1 + right * X_s2;
+                for (int i = 0; i < 4; i++) {
+                    const int row = pixels.row[i] + down, col = pixels.col[i] + right;
+                    const int inside = row >= 0 && row < X_n1 && col >= 0 && col < X_n2;
+                    run->a[i] = inside ? x + pixels.from[i] : (const T *)outside;
+                }
+                run->b = b;
+                run->bytes = bytes;
+                if (++run == runs + parts)
+                    run = runs;
+            }
+        }
+        tw_pool_turn(runs, parts, start - turned * bytes);
         for (int i = 0; i < done; i++) {
             const int f = from + (i + at) % done, channel = g * F + 4 * f, channels = tw_min(F - 4 * f, 4);
             int32_t sums[16], panel[4];

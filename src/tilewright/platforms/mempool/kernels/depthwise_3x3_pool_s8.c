@@ -79,7 +79,7 @@ static void depthwise_3x3_pool_s8(const T *X, const int8_t *W, const int32_t *B,
     const int length = ((KH + 3) >> 2) * KW * 4;
     const int32_t none[4] = {0};
     for (int number = PART; number < spans.count; number += PARTS) {
-        const struct tw_pool_span span = tw_pool_span(&windows, &spans, 1, number, X, scratch);
+        const struct tw_pool_span span = tw_pool_span(&windows, &spans, number, X, scratch);
         const uint32_t *const w = (const uint32_t *)(const void *)(W + span.channel * length);
         depthwise_3x3(&span, scratch, w, B ? B + span.channel : none, Y, epilogue);
     }

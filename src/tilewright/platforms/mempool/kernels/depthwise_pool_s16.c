@@ -15,8 +15,8 @@ cycles:
   spans: SPANS
   call: 1
 --- */
+#include "tilewright_half_spans.h"
 #include "tilewright_kernel.h"
-#include "tilewright_spans.h"
 
 static void depthwise_pool_s16(const int16_t *X, const int16_t *W, const int32_t *B, void *Y, int N, int G, int OH,
                                int OW, int KH, int KW, int X_n1, int X_n2, int X_s0, int X_s1, int X_s2, int Y_s0,
@@ -28,7 +28,7 @@ static void depthwise_pool_s16(const int16_t *X, const int16_t *W, const int32_t
     const struct tw_pool_spans spans = tw_pool_spans(&windows, PARTS);
     const int length = ((KH + 1) >> 1) * KW * 2;
     for (int number = PART; number < spans.count; number += PARTS) {
-        const struct tw_pool_span span = tw_pool_span(&windows, &spans, 2, number, X, scratch);
+        const struct tw_pool_span span = tw_pool_half_span(&windows, &spans, number, X, scratch);
         const uint32_t *t = scratch;
         for (int pixel = 0, at = span.at; pixel < span.pixels; pixel++, t += span.step, at += span.next) {
             const uint32_t *y = (const uint32_t *)(const void *)(W + span.channel * length);
@@ -38,7 +38,7 @@ static void depthwise_pool_s16(const int16_t *X, const int16_t *W, const int32_t
             for (int block = 0; 2 * block < KH; block++) {
                 const uint32_t *x = t + block * span.block;
                 for (int kw = 0; kw < KW; kw++, x += span.dilation - 4)
-                    TW_POOL_COLUMN(TW_POOL_S16, x, y, a, b, c, d);
+                    TW_POOL_HALF_COLUMN(x, y, a, b, c, d);
             }
             STORE_4(&e, Y, a, b, c, d, at, span.channel);
         }

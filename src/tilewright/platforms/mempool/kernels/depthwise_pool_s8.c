@@ -24,6 +24,15 @@ cycles:
 typedef int8_t T;
 #endif
 
+TW_INLINE int32_t dot(int32_t sum, uint32_t a, uint32_t b) {
+    if (((T)-1) < 0)
+        __asm__(TW_ADD_DOT(TW_POOL_S8, "%0", "%1", "%2") : "+r"(sum) : "r"(a), "r"(b));
+    else
+        __asm__(TW_ADD_DOT(TW_POOL_U8, "%0", "%1", "%2") : "+r"(sum) : "r"(a), "r"(b));
+    return sum;
+}
+
+/* Channels take turns, as a product is there three cycles later. */
 TW_APART void products(const struct tw_pool_span *span, const uint32_t *t, const uint32_t *w, const int32_t *bias,
                        void *Y, int KH, int KW, const struct Epilogue *epilogue) {
     const struct Epilogue e = *epilogue;
@@ -33,11 +42,8 @@ TW_APART void products(const struct tw_pool_span *span, const uint32_t *t, const
         const uint32_t *y = w;
         for (int block = 0; 4 * block < KH; block++) {
             const uint32_t *x = t + block * span->block;
-            for (int kw = 0; kw < KW; kw++, x += span->dilation - 4)
-                if (((T)-1) < 0)
-                    TW_POOL_COLUMN(TW_POOL_S8, x, y, a, b, c, d);
-                else
-                    TW_POOL_COLUMN(TW_POOL_U8, x, y, a, b, c, d);
+            for (int kw = 0; kw < KW; kw++, x += span->dilation, y += 4)
+                a = dot(a, x[0], y[0]), b = dot(b, x[1], y[1]), c = dot(c, x[2], y[2]), d = dot(d, x[3], y[3]);
         }
         STORE_4(&e, Y, a, b, c, d, at, span->channel);
     }
@@ -52,7 +58,7 @@ static void depthwise_pool_s8(const T *X, const int8_t *W, const int32_t *B, voi
     const int length = ((KH + 3) >> 2) * KW * 4;
     const int32_t none[4] = {0};
     for (int number = PART; number < spans.count; number += PARTS) {
-        const struct tw_pool_span span = tw_pool_span(&windows, &spans, 1, number, X, scratch);
+        const struct tw_pool_span span = tw_pool_span(&windows, &spans, number, X, scratch);
         const uint32_t *const w = (const uint32_t *)(const void *)(W + span.channel * length);
         products(&span, scratch, w, B ? B + span.channel : none, Y, KH, KW, epilogue);
     }
