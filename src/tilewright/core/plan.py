@@ -7,6 +7,7 @@ from math import prod
 from types import MappingProxyType
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.core.graph import Graph
 from tilewright.core.moves import Move, Run
@@ -147,6 +148,15 @@ class Group(Struct, frozen=True):
             return False
         inner = prod(loop.count for loop in self.loops[number + 1 :])
         return step // inner % self.loops[number].count == self.loops[number].count - 1
+
+    def with_buffer(self, index: int, new: TileBuffer) -> Group:
+        """The same with another buffer; a result and what lies within it stay together."""
+        outer = new.within if new.within >= 0 else index
+        buffers = tuple(
+            new if number == index else replace(other, offset=new.offset) if outer in (number, other.within) else other
+            for number, other in enumerate(self.buffers)
+        )
+        return replace(self, buffers=buffers)
 
     def inlaid(self, work: NodeWork) -> frozenset[str]:
         """Operands of a node that lie within its result already when it is computed."""

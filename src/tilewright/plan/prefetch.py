@@ -1,8 +1,8 @@
 """Transfers across the borders of groups, where there are bytes for them on both sides.
 
 What a group reads that one before it has left in the engine's memory is not loaded again. What else it reads once, and
-the first part of what it reads turn by turn, is loaded while the group before it works, or
-an earlier one where that is too short for it; what it stores last is awaited when the group behind it is done.
+the first part of what it reads turn by turn, is loaded while the group before it works, or an earlier one where that is
+too short for it; what it stores last is awaited when the group behind it is done.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ WAYS: tuple[Way, ...] = ("apart", "in order", "quiet")
 SHARE = 0.6
 """Of the cycles of a group, which are a prediction, in which loads of later ones are expected to run."""
 LESS = (0.5, 0.4)
-"""Other shares: with less, loads begin earlier and depend less on predictions. The least is taken of those with which
-no more cycles are predicted."""
+"""Others: with less, loads begin earlier. The least is taken of those with which no more cycles are predicted."""
 
 
 def prefetch(draft: PlanDraft) -> PlanDraft:
@@ -111,8 +110,8 @@ class _Prefetch(Struct):
             self.network.price(group, self.draft.around(number), self._outside(number))
             for number, group in enumerate(self.groups)
         ]
-        graph, choices = self.network.graph, self.network.choices
-        code = kept_code(graph, self.platform, choices, self.groups, [False] * len(self.groups))
+        mine = self.network
+        code = kept_code(mine.graph, mine.platform, mine.choices, self.groups, [False] * len(self.groups))
         # Groups whose code earlier ones have run are shorter than alone.
         working = self._working([price.cost.cycles - sum(k.nodes) for price, k in zip(prices, code, strict=True)])
         loads = [price.loads for price in prices]
@@ -133,8 +132,7 @@ class _Prefetch(Struct):
         made = self._copy()
         if way == "quiet":
             pairs = zip(free, self.groups, loads, strict=True)
-            made._spread([min(time, 0.0) if group.loops and mine else time for time, group, mine in pairs])
-            return made
+            free = [min(time, 0.0) if group.loops and mine else time for time, group, mine in pairs]
         made._spread(free)
         if way == "in order":
             made._in_order(free)
@@ -241,13 +239,12 @@ class _Prefetch(Struct):
         for n in new:
             self.occupied[n].append(mine)
         for group, other in (*chain, (number, index)):
-            self._put(group, other, replace(self.groups[group].buffers[other], offset=mine[0]))
+            self.groups[group] = self.groups[group].with_buffer(
+                other, replace(self.groups[group].buffers[other], offset=mine[0])
+            )
             self.held[group, other] = end
         self.crossings[number, index] = Crossing(kept=number - last)
         return True
-
-    def _put(self, number: int, index: int, buffer: TileBuffer) -> None:
-        self.groups[number] = _with_buffer(self.groups[number], index, buffer)
 
     def _spread(self, free: list[float]) -> None:
         """Starts loads as many groups earlier as they take, the last first: each gets the time that others leave.
@@ -358,7 +355,7 @@ class _Prefetch(Struct):
             inside = [n for n, other in enumerate(group.buffers) if n == index or other.within == index]
             first = number - max(self._crossing(number, n).early for n in inside)
             last = self.held.get((number, index), self.draft.end(number))
-            after = _with_buffer(after, index, self._stored_late(number, index, first, last, working))
+            after = after.with_buffer(index, self._stored_late(number, index, first, last, working))
         self.groups[number] = after
 
     def _stored_late(self, number: int, index: int, first: int, held: int, working: Sequence[float]) -> TileBuffer:
@@ -477,7 +474,7 @@ class _Prefetch(Struct):
                 self._move(other, group.buffers[left], mine[0])
         self.occupied[first].append(mine)
         self.crossings[number, index] = crossing
-        self.groups[number] = _with_buffer(group, index, replace(buffer, offset=mine[0]))
+        self.groups[number] = group.with_buffer(index, replace(buffer, offset=mine[0]))
         return True
 
     def _move(self, number: int, left: TileBuffer, offset: int) -> None:
@@ -497,16 +494,6 @@ class _Prefetch(Struct):
         taken = {*self.occupied[first], *behind}
         start = smallest_gap(size, taken, self.draft.levels.capacity)
         return None if start is None else (start, start + size)
-
-
-def _with_buffer(group: Group, index: int, new: TileBuffer) -> Group:
-    """A group with another buffer; a result and what lies within it stay together."""
-    outer = new.within if new.within >= 0 else index
-    buffers = tuple(
-        new if number == index else replace(other, offset=new.offset) if outer in (number, other.within) else other
-        for number, other in enumerate(group.buffers)
-    )
-    return replace(group, buffers=buffers)
 
 
 def _meet(a: Bytes, b: Bytes) -> bool:

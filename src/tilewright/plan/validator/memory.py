@@ -374,7 +374,8 @@ class MemoryLayout:
             for item in sorted((h for h in held if h.memory == memory), key=lambda h: h.first):
                 live = [other for other in live if other.last >= item.first]
                 for other in live:
-                    if other.start < item.end and item.start < other.end and not self._may_share(other, item):
+                    meet = max(other.start, item.start) < min(other.end, item.end)
+                    if meet and not self._may_share(other, item):
                         yield f"{other} overlaps {item} in group {max(item.first, 0)}"
                 live.append(item)
 

@@ -13,7 +13,7 @@ cycles:
   pixels: SPANS * SPAN
   behind: SPANS * SPAN * FUSED
   spans: SPANS
-  call: 1
+  call: some(KW)
 --- */
 #include "tilewright_half_spans.h"
 #include "tilewright_kernel.h"
