@@ -16,8 +16,8 @@ from tilewright.price.copies import copied, far_wake, wait_cycles
 from tilewright.timeline.clock import Await, Channel, Issue, Label, Start, Statement, Wait, Work, exact
 from tilewright.timeline.parts import CostedGroup, GroupPlace
 
-Code = tuple[str, int, int] | tuple[str, int, int, bool]
-"""Where in the code of a group: what is done there, for which group and buffer or node, maybe for ragged tiles."""
+Code = tuple[str, int, int]
+"""Where in the code of a group: what is done there, and for which group and buffer or node."""
 FarCode = Literal["start", "end", "passing"]
 """Of a transfer by way of a memory in between: to ask for it, to see that it is done and send it on, and to send a
 store on before that."""
@@ -109,8 +109,9 @@ class Driver:
         start = costs.starts[position][costs.classes[step]]
         # At the first step the price has all code of one place.
         code = start if step else start - engine.begin
-        ragged = part.group.is_ragged(step, costs.priced.grid.members[-1].domain.dims)
-        if self._cold((where, part.number, position, ragged)):
+        if part.group.is_ragged(step, costs.priced.grid.members[-1].domain.dims):
+            where = f"{where} ragged"
+        if self._cold((where, part.number, position)):
             code += engine.begin
         kernel = costs.priced.kernels[position]
         # One job, described once, is described before the waits that it comes behind (`codegen.early`).

@@ -15,7 +15,7 @@ cycles:
   blocks: BLOCKS
   single: SETS * left_of_fours(F)
   behind: BLOCKS * FUSED
-  call: some(KW)
+  call: some(N)
 --- */
 #include "tilewright_kernel.h"
 #include "tilewright_list.h"

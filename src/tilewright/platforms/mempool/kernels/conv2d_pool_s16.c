@@ -16,7 +16,7 @@ cycles:
   blocks: BLOCKS
   single: BLOCKS * ragged_fours(F)
   behind: BLOCKS * FUSED
-  call: some(KW)
+  call: some(N)
 --- */
 #include "tilewright_kernel.h"
 #include "tilewright_list.h"

@@ -13,7 +13,7 @@ cycles:
   pixels: SPANS * SPAN
   behind: SPANS * SPAN * FUSED
   spans: SPANS
-  call: some(KW)
+  call: some(N)
 --- */
 #include "tilewright_half_spans.h"
 #include "tilewright_kernel.h"
